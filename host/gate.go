@@ -1,0 +1,85 @@
+package host
+
+import (
+	"context"
+
+	"github.com/elfhost/elfhost/host/policy"
+)
+
+// Mode is how much a person wants to be asked.
+type Mode string
+
+// The modes. A child's mode is never looser than its parent's.
+const (
+	ModePlan        Mode = "plan"        // the safe set only
+	ModeAsk         Mode = "ask"         // the default
+	ModeAcceptEdits Mode = "acceptEdits" // edits of files inside the workspace are free
+	ModeAuto        Mode = "auto"        // nothing is asked; a policy may forbid it
+)
+
+// Gate decides whether a call may go ahead, and asks where nothing decides.
+// Undecided is denied.
+type Gate struct {
+	Policy   *policy.Policy
+	Mode     Mode
+	Grants   policy.Grants // what this session holds, the policy not yet met
+	Approver Approver      // nil: nobody is there, a question is a denial
+	Audit    func(Verdict) // may be nil; must be safe for concurrent use
+}
+
+// Approver asks a person. It answers one question at a time; implementations
+// queue. An error, or a cancelled context, is a denial.
+type Approver interface {
+	Approve(ctx context.Context, a Ask) (Answer, error)
+}
+
+// Ask is one question. Its text is made by whoever shows it, from these
+// fields alone; the rules it offers are exactly what would be remembered.
+type Ask struct {
+	Call  Call
+	Spec  Spec
+	Use   *policy.Use // nil: about the call itself; else about one use inside it
+	Why   string      // "asked by the model in step 4"
+	Now   string      // what is granted today
+	Risks []string    // marks such as "pipes into a shell"
+	Rules []Rule      // what Session and Project would remember, narrowest first
+	Final bool        // false: "always" may not be offered
+}
+
+// Scope of an answer.
+type Scope string
+
+// How long an answer holds.
+const (
+	Once    Scope = "once"
+	Session Scope = "session"
+	Project Scope = "project"
+)
+
+// Answer is what a person said.
+type Answer struct {
+	Allow  bool
+	Scope  Scope
+	Rule   Rule   // the one that was shown and chosen; ignored for Once
+	Reason string // told to the model with a denial
+}
+
+// Rule is a remembered answer: `Bash(git status:*)`, `Write(docs/**)`,
+// `mcp__github__*`, or a grant of a plugin.
+type Rule struct {
+	Pattern string
+	Plugin  string
+	Grant   *policy.Grant
+}
+
+// Verdict is one decision of the gate, for the audit log.
+type Verdict struct {
+	Call    Call
+	Origin  Origin
+	Use     *policy.Use
+	Allowed bool
+	By      string // "policy", "safe", "mode", "rule", "person", "nobody"
+	Rule    string
+	Where   string // file:line of a policy rule
+	Reason  string
+}

@@ -1,0 +1,88 @@
+// Package host is the one door to tools: the Registry finds, coerces, checks,
+// asks, calls and clips; the Gate decides who must be asked.
+package host
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/host/policy"
+)
+
+// Tool is anything a model may call. Call is entered by Registry.Invoke only,
+// with arguments that were coerced and validated. It may return a Go error;
+// Invoke turns it into a Result with IsError. It must be safe for concurrent use.
+type Tool interface {
+	Spec() Spec
+	Call(ctx context.Context, c Call) (abi.Result, error)
+}
+
+// Spec describes a tool. Input and Output are JSON Schemas; Output may be nil.
+type Spec struct {
+	Name        string
+	Title       string
+	Description string
+	Input       json.RawMessage
+	Output      json.RawMessage
+	Origin      Origin
+	Kind        Kind
+	MaxOutput   int  // bytes before Invoke clips; 0: DefaultMaxOutput; negative: never (the tool bounds itself)
+	Parallel    bool // may run beside other calls of the same turn
+	Defer       bool // not offered until asked for; reserved for tool search
+}
+
+// Origin says where a tool comes from. Safety is decided by name AND origin.
+type Origin struct {
+	Source Source
+	Name   string // plugin, MCP server, skill…; empty for builtins
+	Digest string // of a plugin's wasm
+}
+
+// Source is the kind of an Origin.
+type Source string
+
+// The sources of tools.
+const (
+	Builtin Source = "builtin" // native, part of the binary
+	Bundled Source = "bundled" // a Wasm plugin that ships with the binary, pinned by digest
+	Plugin  Source = "plugin"  // a Wasm plugin that a person installed
+	MCP     Source = "mcp"     // a tool of an MCP server
+)
+
+// Kind says what a tool does, for front ends, annotations and plan mode. It
+// never changes who is asked.
+type Kind string
+
+// The kinds of tools.
+const (
+	KindRead    Kind = "read"
+	KindSearch  Kind = "search"
+	KindEdit    Kind = "edit"
+	KindExecute Kind = "execute"
+	KindFetch   Kind = "fetch"
+	KindThink   Kind = "think"
+	KindOther   Kind = "other"
+)
+
+// Caller says who makes a call.
+type Caller struct {
+	Session string
+	Agent   string // name of the agent or sub-agent
+	Plugin  string // set when a plugin calls through tool.call
+	Step    int
+	Depth   int // of plugin-to-tool calls; bounded by Invoke
+}
+
+// Call is one call of a tool, with the rights it carries.
+type Call struct {
+	ID     string
+	Tool   string
+	Args   json.RawMessage
+	Caller Caller
+	// Rights of the call. A caller may leave them zero: Invoke binds what the
+	// gate gives; what a caller does set can only narrow that.
+	Rights   policy.Rights
+	Progress func(abi.Progress) // may be nil
+	Receipt  func(abi.Receipt)  // may be nil; called before Invoke returns
+}
