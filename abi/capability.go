@@ -38,6 +38,7 @@ const (
 	ModuleNet      = "elf:net"
 	ModuleExec     = "elf:exec"
 	ModuleSecret   = "elf:secret"
+	ModuleEnv      = "elf:env"
 	ModuleKV       = "elf:kv"
 	ModuleModel    = "elf:model"
 	ModuleTool     = "elf:tool"
@@ -56,6 +57,8 @@ func Import(module string) (c Capability, known bool) {
 		return Exec, true
 	case ModuleSecret:
 		return Secret, true
+	case ModuleEnv:
+		return Env, true
 	case ModuleKV:
 		return KV, true
 	case ModuleModel:
