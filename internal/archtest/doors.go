@@ -1,0 +1,76 @@
+// Package archtest holds the doors between the rooms of this module: which
+// package may import which other, and who alone may touch what is dangerous.
+// It reads the sources itself, because the result of `go list` is cached and
+// blind to build tags.
+package archtest
+
+// room is one package (or, with "/..." at the end, a tree of them).
+type room struct {
+	path string
+	may  []string // rooms of this module that it may import; "*" is all
+}
+
+// rooms is the plan of the house. An unknown package fails the test until it
+// is added here on purpose, with a line in docs/layout.md.
+var rooms = []room{
+	{"abi", nil},
+	{"pdk", []string{"abi"}},
+	{"pdk/pdktest", []string{"abi", "pdk"}},
+	{"plugins", []string{"abi"}},
+	{"plugins/...", []string{"abi", "pdk", "pdk/pdktest"}},
+	{"examples/...", []string{"abi", "pdk", "pdk/pdktest"}},
+
+	{"host", []string{"abi", "host/policy", "host/schema"}},
+	{"host/schema", []string{"abi"}},
+	{"host/policy", []string{"abi"}},
+	{"host/reach", []string{"abi", "host/policy"}},
+	{"host/audit", []string{"abi"}},
+	{"host/store", []string{"abi"}},
+
+	{"host/sandbox/wasmbin", nil},
+	{"host/sandbox/vet", []string{"abi", "host/sandbox/wasmbin"}},
+	{"host/sandbox/meter", []string{"abi", "host/sandbox/wasmbin"}},
+	{"host/sandbox/image", []string{"abi", "host/sandbox/wasmbin", "host/sandbox/meter", "host/sandbox/vet"}},
+	{"host/sandbox/compile", []string{"abi", "host/sandbox/wasmbin", "host/sandbox/meter", "host/sandbox/vet", "host/sandbox/image"}},
+	{"host/sandbox/pool", []string{"abi", "host/sandbox/wasmbin", "host/sandbox/meter", "host/sandbox/image", "host/sandbox/compile"}},
+	{"host/sandbox/wasi", []string{"abi", "host/policy", "host/reach"}},
+	{"host/sandbox", []string{"abi", "host", "host/policy", "host/reach", "host/sandbox/..."}},
+	{"host/foreign/...", []string{"abi", "host", "host/policy", "host/reach", "host/sandbox", "host/sandbox/..."}},
+
+	{"host/model", []string{"abi", "host/reach"}},
+	{"host/model/...", []string{"abi", "host/model", "host/model/...", "host/reach"}},
+	{"host/agent", []string{"abi", "host", "host/policy", "host/reach", "host/model", "host/store"}},
+	{"host/mcp", []string{"abi", "host", "host/schema", "host/reach", "host/policy"}},
+	{"host/acp", []string{"abi", "host", "host/agent", "host/reach", "host/policy"}},
+
+	{"builtins/agents", []string{"abi", "host", "host/policy", "host/reach", "host/agent"}},
+	{"builtins/skills", []string{"abi", "host", "host/policy", "host/reach", "skillhub", "host/sandbox"}},
+	{"builtins/outline", []string{"abi", "host", "host/policy", "host/reach", "host/sandbox"}},
+	{"builtins/...", []string{"abi", "host", "host/policy", "host/reach"}},
+	{"skillhub", []string{"abi", "host/policy", "host/reach", "host/store"}},
+
+	{"internal/shared", nil},
+	{"internal/archtest", nil},
+	{"internal/...", []string{"*"}},
+	{"cmd/...", []string{"*"}},
+}
+
+// touch names what only some rooms may import, tests aside.
+type touch struct {
+	pkg   string // import path, or a prefix ending in "/"
+	rooms []string
+	why   string
+}
+
+var touches = []touch{
+	{"unsafe", []string{"pdk", "host/sandbox/image", "host/reach", "internal/kernel", "builtins/search"}, "memory below the language"},
+	{"os/exec", []string{"host/reach", "host/sandbox/compile", "internal/...", "cmd/...", "builtins/outline"}, "only the program broker starts programs"},
+	{"github.com/tetratelabs/wazero", []string{"host/sandbox", "host/sandbox/...", "host/foreign/...", "builtins/outline", "internal/bench"}, "one engine, behind the sandbox"},
+	{"github.com/tetratelabs/wazero/", []string{"host/sandbox", "host/sandbox/...", "host/foreign/...", "builtins/outline", "internal/bench"}, "one engine, behind the sandbox"},
+	{"github.com/extism/go-sdk", []string{"host/foreign/...", "internal/bench"}, "Extism's manifest types, and the bench peer"},
+	{"github.com/mark3labs/mcp-go/", []string{"host/mcp", "internal/bench"}, "MCP has one room"},
+	{"github.com/santhosh-tekuri/jsonschema/v5", []string{"host/schema"}, "schemas are compiled with our own loader only"},
+	{"modernc.org/sqlite", []string{"host/store"}, "nothing above the store knows what it is"},
+	{"github.com/smacker/go-tree-sitter", []string{"builtins/outline"}, "cgo"},
+	{"github.com/smacker/go-tree-sitter/", []string{"builtins/outline"}, "cgo"},
+}

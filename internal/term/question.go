@@ -1,0 +1,240 @@
+package term
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/elfhost/elfhost/host"
+)
+
+// MaxQuestion is the longest question that is shown at all, in bytes. What is
+// longer is refused, because nobody reads it (TUI-03).
+const MaxQuestion = 10 << 10
+
+// shownLines of the subject are shown before the middle is folded away.
+const shownLines = 12
+
+// Choice is one numbered answer of a question.
+type Choice struct {
+	Text   string
+	Answer host.Answer
+	Reason bool // ask for a reason next
+	Unfold bool // show what was folded, then ask again
+}
+
+// Question is what a person is shown, and the answers to choose from. The
+// last-but-one choice is always "no", and it is the default.
+type Question struct {
+	Head    string
+	Rows    [][2]string // label and text; text may have several lines
+	Choices []Choice
+	Default int // index in Choices
+	Folded  bool
+}
+
+// Ask makes the question of a. unfolded shows everything; otherwise a long
+// subject is folded to its head and tail, and nothing but unfolding or a
+// refusal is offered. ok is false when the question is too long to be asked.
+func Ask(a host.Ask, unfolded bool) (q Question, ok bool) {
+	what, note := subject(a)
+	if len(what) > MaxQuestion {
+		return q, false
+	}
+	shown, hidden := fold(what, unfolded)
+	q.Head = Line(who(a)) + " wants to " + intent(a)
+	q.row("what", shown)
+	q.row("note", note)
+	q.row("why", Lines(a.Why))
+	for _, r := range a.Risks {
+		q.row("risk", Lines(r))
+	}
+	q.row("now", Lines(a.Now))
+	q.Folded = hidden > 0
+	q.choices(a, hidden)
+	return q, true
+}
+
+func (q *Question) row(label, text string) {
+	if text != "" {
+		q.Rows = append(q.Rows, [2]string{label, text})
+	}
+}
+
+func (q *Question) choices(a host.Ask, hidden int) {
+	no := []Choice{
+		{Text: "no"},
+		{Text: "no, and tell the model why", Reason: true},
+	}
+	if hidden > 0 {
+		q.Choices = append([]Choice{{Text: fmt.Sprintf("show the %d bytes that are hidden", hidden), Unfold: true}}, no...)
+		q.Default = 1
+		return
+	}
+	q.Choices = []Choice{{Text: "allow once", Answer: host.Answer{Allow: true, Scope: host.Once}}}
+	for _, r := range a.Rules {
+		text := RuleText(r)
+		if !a.Final {
+			q.Choices = append(q.Choices,
+				Choice{Text: "allow " + text + " until the session ends", Answer: host.Answer{Allow: true, Scope: host.Session, Rule: r}},
+				Choice{Text: "allow " + text + " always in this project  (writes 1 line to grants.toml)", Answer: host.Answer{Allow: true, Scope: host.Project, Rule: r}})
+		}
+	}
+	q.Default = len(q.Choices)
+	q.Choices = append(q.Choices, no...)
+}
+
+// RuleText is how a rule is shown: exactly what would be remembered.
+func RuleText(r host.Rule) string {
+	if r.Grant != nil {
+		return Line(strings.TrimSpace(string(r.Grant.Cap) + " " + strings.Join(r.Grant.Scope, ", ")))
+	}
+	return Line(r.Pattern)
+}
+
+// Render writes the question as text. Every byte of it is safe to show.
+func (q Question) Render(s Style) string {
+	var b strings.Builder
+	b.WriteString(s.Bold(q.Head) + "\n")
+	for _, r := range q.Rows {
+		for i, line := range strings.Split(r[1], "\n") {
+			label := r[0]
+			if i > 0 {
+				label = ""
+			}
+			text := line
+			if r[0] == "risk" {
+				text = s.Red(line)
+			}
+			b.WriteString("  " + s.Dim(fmt.Sprintf("%-6s", label)) + " " + text + "\n")
+		}
+	}
+	for i, c := range q.Choices {
+		fmt.Fprintf(&b, "  %d  %s\n", i+1, c.Text)
+	}
+	fmt.Fprintf(&b, "answer [1-%d, default %d]: ", len(q.Choices), q.Default+1)
+	return b.String()
+}
+
+func who(a host.Ask) string {
+	o := a.Spec.Origin
+	switch o.Source {
+	case host.Plugin, host.Bundled:
+		if o.Name != "" && o.Name != a.Spec.Name {
+			return a.Spec.Name + " (plugin " + o.Name + ")"
+		}
+	case host.MCP:
+		return a.Spec.Name + " (MCP server " + o.Name + ")"
+	}
+	return a.Spec.Name
+}
+
+// intents by capability of a use, and by kind of a call.
+var intents = map[string]string{
+	"fs.read": "read a file", "fs.write": "write a file", "net.http": "use the network", "exec": "run a program",
+	"env": "read an environment variable", "secret": "use a secret", "kv": "keep data", "model": "use the model",
+	"tool.call": "call a tool", "clock.fine": "read a fine clock",
+	string(host.KindRead): "read", string(host.KindSearch): "search", string(host.KindEdit): "change a file",
+	string(host.KindExecute): "run a command", string(host.KindFetch): "use the network",
+}
+
+func intent(a host.Ask) string {
+	key := string(a.Spec.Kind)
+	if a.Use != nil {
+		key = string(a.Use.Cap)
+	}
+	if s, ok := intents[key]; ok {
+		return s
+	}
+	return "run"
+}
+
+// subject is what the question is about: the use, else the call's arguments.
+// A lone string argument named command is shown as it is.
+func subject(a host.Ask) (what, note string) {
+	raw := string(a.Call.Args)
+	if a.Use != nil {
+		raw = strings.TrimSpace(a.Use.Verb + " " + strings.ReplaceAll(a.Use.Target, "\x00", " "))
+		if a.Use.N > 0 {
+			raw += fmt.Sprintf(" (%d)", a.Use.N)
+		}
+	} else {
+		raw = arguments(raw)
+	}
+	lines := strings.Split(raw, "\n")
+	hidden := 0
+	for i, l := range lines {
+		out, n := Escape(strings.ReplaceAll(l, "\t", "    "))
+		lines[i], hidden = out, hidden+n
+	}
+	if hidden > 0 {
+		note = fmt.Sprintf("%d invisible or control characters are shown as <U+…>", hidden)
+	}
+	return strings.Join(lines, "\n"), note
+}
+
+// arguments shows a JSON object as one line a member, in its own order.
+func arguments(raw string) string {
+	dec := json.NewDecoder(strings.NewReader(raw))
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return raw
+	}
+	var rows []string
+	for dec.More() {
+		k, err := dec.Token()
+		var v json.RawMessage
+		if err != nil || dec.Decode(&v) != nil {
+			return raw
+		}
+		var s string
+		text := string(v)
+		if json.Unmarshal(v, &s) == nil && len(v) > 0 && v[0] == '"' {
+			text = s
+		}
+		rows = append(rows, fmt.Sprint(k)+": "+text)
+	}
+	if len(rows) == 1 {
+		if cmd, ok := strings.CutPrefix(rows[0], "command: "); ok {
+			return cmd
+		}
+	}
+	return strings.Join(rows, "\n")
+}
+
+// fold keeps the head and tail of a long text and says what it hides.
+func fold(s string, unfolded bool) (shown string, hidden int) {
+	lines := strings.Split(s, "\n")
+	if unfolded || len(lines) <= shownLines && len(s) <= 2_000 {
+		return s, 0
+	}
+	if len(lines) > shownLines {
+		half := shownLines / 2
+		mid := lines[half : len(lines)-half]
+		hidden = len(strings.Join(mid, "\n"))
+		mark := fmt.Sprintf("… %d bytes in %d lines hidden …", hidden, len(mid))
+		keep := append(append(append([]string{}, lines[:half]...), mark), lines[len(lines)-half:]...)
+		s = strings.Join(keep, "\n")
+	}
+	if len(s) > 2_000 {
+		head, tail := cutRunes(s, 1_000), cutRunesTail(s, 900)
+		n := len(s) - len(head) - len(tail)
+		hidden += n
+		s = head + fmt.Sprintf("\n… %d bytes hidden …\n", n) + tail
+	}
+	return s, hidden
+}
+
+func cutRunes(s string, n int) string {
+	for n > 0 && n < len(s) && s[n]&0xc0 == 0x80 {
+		n--
+	}
+	return s[:min(n, len(s))]
+}
+
+func cutRunesTail(s string, n int) string {
+	i := max(0, len(s)-n)
+	for i < len(s) && s[i]&0xc0 == 0x80 {
+		i++
+	}
+	return s[i:]
+}
