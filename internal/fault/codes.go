@@ -1,0 +1,50 @@
+package fault
+
+import "slices"
+
+// Code is one kind of error a person may meet.
+type Code struct {
+	ID      string
+	Exit    int
+	Title   string
+	Explain string // what it means and what to do, whole sentences
+}
+
+// The codes. Numbers are never used twice: E10xx usage and configuration,
+// E11xx models, E12xx rights, E13xx plugins, E14xx limits, E15xx the machine.
+var codes = []Code{
+	{"E1001", ExitUsage, "wrong usage", "A flag, an argument or a verb is not one that elfhost has. `elfhost help` lists the verbs, `elfhost VERB --help` the flags of one."},
+	{"E1002", ExitUsage, "bad configuration", "A configuration, policy or grants file does not parse, or holds an unknown key. elfhost stops rather than run under rules it could not read. The error names the file and the line; `elfhost config explain KEY` shows what a key may hold."},
+	{"E1003", ExitUsage, "bad arguments for a tool", "The JSON after the tool's name is not an object, or does not fit the tool's schema. `elfhost tools NAME` shows the schema and an example."},
+	{"E1004", ExitUsage, "no such folder", "The folder given with --dir does not exist or is not a folder."},
+	{"E1101", ExitUsage, "no model", "No key for a model vendor is set and no local model server answers. Set ANTHROPIC_API_KEY or OPENAI_API_KEY, start Ollama or llama.cpp, or name one with --model. Without a model these work: demo, call, tools, plugin inspect."},
+	{"E1102", ExitTryAgain, "the model is busy", "The vendor answered that it is overloaded or that a rate limit is reached, and went on doing so after the retries. Try again later."},
+	{"E1103", ExitFailed, "the model failed", "The vendor refused the request or its answer could not be read. The error carries the vendor's own words."},
+	{"E1201", ExitRefused, "a question that nobody could answer", "A tool needed a person's consent, and standard input is not a terminal (or --no-input was given), so the answer was no. The hint names the rule that would allow it: give it with --allow for this run, or with `elfhost grant add` for good."},
+	{"E1202", ExitRefused, "denied by a person", "The person who was asked said no. Run it again and choose another answer, or grant it beforehand with `elfhost grant add`."},
+	{"E1203", ExitRefused, "no grant covers it", "A plugin or tool tried to reach a file, host, program or secret that nobody granted. The hint has the narrowest grant that would allow it. `elfhost grant list` shows what is granted."},
+	{"E1204", ExitRefused, "forbidden by policy", "A policy file forbids it, and no person on this machine can allow it. The error names the file and the line of the rule."},
+	{"E1301", ExitFailed, "no such tool", "No tool of that name is registered in this session. `elfhost tools` lists those that are."},
+	{"E1302", ExitFailed, "not a plugin", "The file is not a WebAssembly core module that elfhost can run. The error says what it is instead. `elfhost plugin inspect FILE` shows what elfhost sees in it."},
+	{"E1303", ExitFailed, "the tool failed", "The tool ran and answered with an error. Its own words are above."},
+	{"E1304", ExitFailed, "no such plugin", "No plugin of that name is installed. `elfhost plugin list` shows those that are."},
+	{"E1305", ExitRefused, "the module asks for more than its manifest", "The module imports a capability that elf.toml does not name in a [[need]]. The author has to declare it, with a reason, so that people see it before they install."},
+	{"E1401", ExitLimit, "step limit", "The agent used all its steps. --max-steps allows more."},
+	{"E1402", ExitLimit, "budget", "The agent used its budget. --max-cost allows more."},
+	{"E1501", ExitFailed, "state cannot be written", "elfhost could not write to its state folder. `elfhost doctor` names the folder and what is wrong with it."},
+	{"E1502", ExitFailed, "the audit log is broken", "A record of the audit log was changed, removed or reordered, or the log ends before its head says. The error names the first bad record. Keep the file: it is evidence."},
+	{"E1503", ExitFailed, "the engine failed", "The sandbox could not compile or start a module that was accepted before. `elfhost plugin warm` builds it again; `elfhost doctor` checks the machine."},
+	{"E1504", ExitInterrupted, "interrupted", "Ctrl-C, or the signal of another program, ended the work. What a tool had done by then stays done; the transcript says which calls were cut short."},
+}
+
+// Codes lists all, by number.
+func Codes() []Code { return slices.Clone(codes) }
+
+// Lookup finds a code.
+func Lookup(id string) (Code, bool) {
+	i := slices.IndexFunc(codes, func(c Code) bool { return c.ID == id })
+	if i < 0 {
+		return Code{}, false
+	}
+	return codes[i], true
+}
