@@ -1,0 +1,76 @@
+//go:build wasip1
+
+package pdk
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"unicode/utf8"
+	"unsafe"
+
+	"github.com/elfhost/elfhost/abi"
+)
+
+// Main is the body of a plugin's main function. In a guest there is nothing to
+// do: the host calls the exports. Natively it describes the tools or calls one.
+func Main() {}
+
+// guest keeps memory that the host holds a pointer to from being collected.
+var guest struct {
+	places []([]byte) // given by elf_alloc, until the call that uses them returns
+	reply  []byte     // until the next export is entered
+}
+
+//go:wasmexport elf_alloc
+func elfAlloc(size uint32) unsafe.Pointer {
+	if size > 1<<30 {
+		return nil
+	}
+	place := make([]byte, max(size, 1))
+	guest.places = append(guest.places, place)
+	return unsafe.Pointer(&place[0])
+}
+
+//go:wasmexport elf_call
+func elfCall(tool unsafe.Pointer, toolLen uint32, args unsafe.Pointer, argsLen uint32) uint64 {
+	name := string(unsafe.Slice((*byte)(tool), toolLen))
+	input := bytes.Clone(unsafe.Slice((*byte)(args), argsLen))
+	guest.places = nil
+	return reply(frameResult(Call(context.Background(), name, input)))
+}
+
+//go:wasmexport elf_describe
+func elfDescribe() uint64 {
+	data, err := json.Marshal(Describe())
+	if err != nil {
+		return reply(abi.ReplyError, []byte(err.Error()))
+	}
+	return reply(abi.ReplyText, data)
+}
+
+// frameResult chooses the shortest form of a Result: text needs no JSON.
+func frameResult(r abi.Result) (abi.ReplyKind, []byte) {
+	if len(r.Content) == 1 && r.Structured == nil {
+		if c := r.Content[0]; c.Type == abi.TypeText && c.Annotations == nil && utf8.ValidString(c.Text) {
+			if r.IsError {
+				return abi.ReplyError, []byte(c.Text)
+			}
+			return abi.ReplyText, []byte(c.Text)
+		}
+	}
+	if r.Content == nil {
+		r.Content = []abi.Content{}
+	}
+	data, err := json.Marshal(r)
+	if err != nil {
+		return abi.ReplyError, []byte("The tool's answer cannot be encoded: " + err.Error())
+	}
+	return abi.ReplyContent, data
+}
+
+func reply(kind abi.ReplyKind, payload []byte) uint64 {
+	guest.reply = append([]byte{byte(kind)}, payload...)
+	p := uintptr(unsafe.Pointer(&guest.reply[0]))
+	return uint64(p)<<32 | uint64(len(guest.reply))
+}
