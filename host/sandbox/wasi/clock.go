@@ -170,8 +170,10 @@ func (s *System) ready(sub []byte) []byte {
 	}
 	var n uint64
 	if sub[8] == eventFdRead && d.file != nil && !d.dir {
-		if fi, err := d.file.Stat(); err == nil {
-			n = uint64(max(fi.Size()-d.pos, 0))
+		fi, err := d.file.Stat()
+		pos, err2 := d.file.Seek(0, io.SeekCurrent)
+		if err == nil && err2 == nil {
+			n = uint64(max(fi.Size()-pos, 0))
 		}
 	}
 	return event(sub, success, n)

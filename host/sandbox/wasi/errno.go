@@ -3,6 +3,7 @@ package wasi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -13,6 +14,8 @@ import (
 
 // Errno is a WASI preview 1 error number. Zero is success.
 type Errno uint16
+
+func (e Errno) Error() string { return fmt.Sprintf("wasi errno %d", uint16(e)) }
 
 // The numbers that this package answers. See
 // https://github.com/WebAssembly/WASI/blob/snapshot-01/phases/snapshot/docs.md#-errno-enumu16.
@@ -25,6 +28,7 @@ const (
 	eEXIST      Errno = 20
 	eFAULT      Errno = 21
 	eFBIG       Errno = 22
+	eILSEQ      Errno = 25
 	eINVAL      Errno = 28
 	eIO         Errno = 29
 	eISDIR      Errno = 31
@@ -70,6 +74,9 @@ var errnos = [...]struct {
 func errnoOf(err error) Errno {
 	if err == nil || errors.Is(err, io.EOF) {
 		return success
+	}
+	if no, ok := err.(Errno); ok {
+		return no
 	}
 	for _, e := range errnos {
 		if errors.Is(err, e.err) {
