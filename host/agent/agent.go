@@ -1,0 +1,82 @@
+// Package agent runs a conversation between a person, a model and tools: the
+// Loop takes steps, the Session is what was said, the Journal is where each
+// part of it is committed before the next step acts on it.
+//
+// The loop keeps one promise above all: every call that a model makes gets
+// exactly one result, whatever happens in between (an error, a cancellation,
+// the end of the process), so that a session can always go on.
+package agent
+
+import (
+	"context"
+	"iter"
+
+	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/host"
+	"github.com/elfhost/elfhost/host/model"
+)
+
+// Loop is an agent: a model with tools and limits. It holds no state of a
+// conversation, so that one Loop may serve many sessions at once. Its fields
+// must not change while it runs.
+type Loop struct {
+	Model  model.Model
+	Info   model.Info // of Model; Window bounds the context, 0: not known
+	Tools  Tools
+	System string // see Prompt
+	Agent  string // the name that calls carry; "" for the main agent
+	Limits Limits
+	Effort model.Effort
+	Search *model.Search // the provider's own web search
+	Retry  model.Retry   // how failed requests are repeated
+	Price  *model.Price  // nil: costs are not known, and MaxCost stops nothing
+}
+
+// Limits bound one Run. A zero field means its default.
+type Limits struct {
+	Steps    int     // requests to the model; default 100
+	Parallel int     // calls at once; default 8
+	Repeats  int     // identical calls before the model is told; it is stopped at twice as many; default 3
+	Answer   int64   // tokens of one answer; default: the provider's
+	Tokens   int64   // of all requests together; default: no bound
+	Cost     float64 // in US dollars, all requests together; default: no bound
+}
+
+// Run adds the prompt to the session and works until the model has nothing
+// more to do. An empty prompt goes on where the session stopped.
+//
+// The last event is KindDone, and only it may come with an error; what the
+// session holds then is whole and can be gone on with. Leaving the range
+// cancels the run. A session runs once at a time (ErrBusy).
+func (l *Loop) Run(ctx context.Context, s *Session, prompt ...abi.Content) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		r := &run{loop: l, session: s, yield: yield}
+		r.start(ctx, prompt)
+	}
+}
+
+// offer lists the tools that the model is shown.
+func (l *Loop) offer() []model.Tool {
+	if l.Tools == nil {
+		return nil
+	}
+	var out []model.Tool
+	for _, t := range l.Tools.All() {
+		s := t.Spec()
+		if !s.Defer {
+			out = append(out, model.Tool{Name: s.Name, Description: s.Description, Input: s.Input})
+		}
+	}
+	return out
+}
+
+// parallel says whether a call may run beside its neighbours: those that say
+// so, and those that only look.
+func (l *Loop) parallel(name string) bool {
+	t, ok := l.Tools.Get(name)
+	if !ok {
+		return true // an answer with an error, nothing else
+	}
+	s := t.Spec()
+	return s.Parallel || s.Kind == host.KindRead || s.Kind == host.KindSearch || s.Kind == host.KindFetch
+}

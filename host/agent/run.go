@@ -1,0 +1,283 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/host/model"
+)
+
+// run is one Run. Its methods are entered by the goroutine that ranges over
+// the events; calls work in goroutines of their own, see calls.go.
+type run struct {
+	loop    *Loop
+	session *Session
+	yield   func(Event, error) bool
+
+	cancel context.CancelFunc
+	gone   bool // nobody takes events any more
+	step   int
+	before Usage // of the session when the run began
+	guard  guard
+}
+
+// start runs the steps and ends with KindDone.
+func (r *run) start(ctx context.Context, prompt []abi.Content) {
+	if err := r.session.acquire(); err != nil {
+		r.yield(Event{Kind: KindDone, Stop: StopError}, err)
+		return
+	}
+	defer r.session.release()
+	ctx, r.cancel = context.WithCancel(ctx)
+	defer r.cancel()
+	r.before = r.session.Usage()
+	r.guard.limit = or(r.loop.Limits.Repeats, 3)
+
+	done, err := r.steps(ctx, prompt)
+	done.Kind, done.Step = KindDone, r.step
+	if done.Stop == StopCancelled {
+		err = nil // a person's wish is not a failure
+	}
+	usage := r.session.Usage()
+	done.Usage = &usage
+	if !r.gone {
+		r.yield(done, err)
+	}
+}
+
+// emit shows an event. When the front end has left, the run is cancelled but
+// still brings its session into order.
+func (r *run) emit(e Event) {
+	if r.gone {
+		return
+	}
+	e.Step = or(e.Step, r.step)
+	if !r.yield(e, nil) {
+		r.gone = true
+		r.cancel()
+	}
+}
+
+// steps is the loop.
+func (r *run) steps(ctx context.Context, prompt []abi.Content) (Event, error) {
+	if len(prompt) > 0 {
+		if err := r.say(ctx, prompt); err != nil {
+			return Event{Stop: StopError}, err
+		}
+	}
+	for {
+		if err := r.steer(ctx); err != nil {
+			return Event{Stop: StopError}, err
+		}
+		if stop := r.exhausted(ctx); stop != "" {
+			return Event{Stop: stop}, nil
+		}
+		r.step++
+		turn, err := r.ask(ctx)
+		if err != nil {
+			return r.fail(ctx, turn, err)
+		}
+		stop, text, err := r.act(ctx, turn)
+		if err != nil {
+			return Event{Stop: StopError}, err
+		}
+		if stop != "" && !(stop == StopEnd && r.queued()) {
+			return Event{Stop: stop, Text: text}, nil
+		}
+	}
+}
+
+// say commits a message of the person.
+func (r *run) say(ctx context.Context, content []abi.Content) error {
+	m := model.User(content...)
+	return r.session.commit(ctx, Record{Kind: RecordMessage, Step: r.step, Message: &m})
+}
+
+// steer puts the queued messages of the person into the conversation.
+func (r *run) steer(ctx context.Context) error {
+	for {
+		content, ok := r.session.unqueue()
+		if !ok {
+			return nil
+		}
+		if err := r.say(ctx, content); err != nil {
+			return err
+		}
+		r.emit(Event{Kind: KindSteer, Text: abi.Result{Content: content}.Text()})
+	}
+}
+
+func (r *run) queued() bool {
+	r.session.mu.Lock()
+	defer r.session.mu.Unlock()
+	return len(r.session.queue) > 0
+}
+
+// exhausted says which limit forbids a further request.
+func (r *run) exhausted(ctx context.Context) Stop {
+	limits, used := r.loop.Limits, r.session.Usage()
+	switch {
+	case ctx.Err() != nil:
+		return StopCancelled
+	case r.step >= or(limits.Steps, 100):
+		return StopSteps
+	case limits.Tokens > 0 && used.Total()-r.before.Total() >= limits.Tokens:
+		return StopTokens
+	case limits.Cost > 0 && used.Cost-r.before.Cost >= limits.Cost:
+		return StopCost
+	}
+	return ""
+}
+
+// ask sends the conversation and shows the answer as it comes. The turn is
+// never nil.
+func (r *run) ask(ctx context.Context) (*model.Turn, error) {
+	turn := &model.Turn{}
+	r.emit(Event{Kind: KindStep})
+	req := model.Request{
+		System: r.loop.System, Messages: r.session.Messages(), Tools: r.loop.offer(),
+		MaxTokens: r.loop.Limits.Answer, Effort: r.loop.Effort, Search: r.loop.Search, CacheKey: r.session.ID,
+	}
+	for e, err := range r.loop.Retry.Wrap(r.loop.Model).Stream(ctx, req) {
+		if err != nil {
+			return turn, err
+		}
+		turn.Add(e)
+		r.show(e)
+		if ctx.Err() != nil {
+			return turn, model.Cancelled("", ctx)
+		}
+	}
+	if turn.Stop == "" {
+		return turn, &model.Error{Code: model.ErrTruncated}
+	}
+	return turn, nil
+}
+
+// show passes on what a front end wants of the model's events.
+func (r *run) show(e model.Event) {
+	switch e.Kind {
+	case model.KindText:
+		r.emit(Event{Kind: KindText, Text: e.Text})
+	case model.KindThinking:
+		r.emit(Event{Kind: KindThinking, Text: e.Text})
+	case model.KindRefusal:
+		r.emit(Event{Kind: KindRefusal, Text: e.Text})
+	case model.KindSearch:
+		r.emit(Event{Kind: KindSearch, Text: e.Text})
+	case model.KindCallStart:
+		r.emit(Event{Kind: KindWriting, Call: e.Call})
+	case model.KindRate:
+		r.emit(Event{Kind: KindRate, Rate: e.Rate})
+	case model.KindRetry:
+		r.emit(Event{Kind: KindRetry, Retry: e.Retry})
+	}
+}
+
+// fail ends a run whose request failed, and keeps the text that the person
+// has already seen.
+func (r *run) fail(ctx context.Context, turn *model.Turn, err error) (Event, error) {
+	done := Event{Stop: StopError}
+	if ctx.Err() != nil || errors.Is(err, model.ErrCancelled) {
+		done.Stop = StopCancelled
+	}
+	if m, ok := turn.Partial(); ok {
+		if jerr := r.keep(ctx, m, turn.Usage); jerr != nil {
+			return Event{Stop: StopError}, errors.Join(err, jerr)
+		}
+	}
+	return done, err
+}
+
+// keep commits an answer of the model with what it cost.
+func (r *run) keep(ctx context.Context, m model.Message, u model.Usage) error {
+	usage := r.session.Usage()
+	usage.Usage = usage.Usage.Plus(u)
+	usage.Context = u.Total()
+	usage.Steps++
+	if r.loop.Price != nil {
+		usage.Cost += r.loop.Price.Cost(u)
+	}
+	ctx, cancel := settling(ctx)
+	defer cancel()
+	err := r.session.commit(ctx, Record{Kind: RecordMessage, Step: r.step, Message: &m, Model: r.loop.Info.ID, Usage: &usage})
+	if err == nil {
+		r.emit(Event{Kind: KindUsage, Usage: &usage})
+	}
+	return err
+}
+
+// act commits the answer, runs its calls, and says whether the run is over.
+func (r *run) act(ctx context.Context, turn *model.Turn) (Stop, string, error) {
+	m := turn.Message
+	m.Role = model.RoleAssistant
+	m.Blocks = r.clean(m.Blocks)
+	if len(m.Blocks) == 0 {
+		if turn.Stop == model.StopRefusal {
+			return StopRefusal, turn.Refusal, nil
+		}
+		r.emit(Event{Kind: KindNote, Text: "The model ended its answer without saying anything."})
+		return StopEnd, "", nil
+	}
+	if err := r.keep(ctx, m, turn.Usage); err != nil {
+		return "", "", err
+	}
+	calls := m.Calls()
+	if len(calls) > 0 {
+		return r.calls(ctx, calls, turn.Stop)
+	}
+	switch turn.Stop {
+	case model.StopPause:
+		return "", "", nil
+	case model.StopRefusal:
+		return StopRefusal, turn.Refusal, nil
+	case model.StopLength, model.StopWindow:
+		return StopLength, "", nil
+	}
+	return StopEnd, "", nil
+}
+
+// clean drops blocks that say nothing, and gives calls an ID of their own
+// where the model, or a server that imitates one, gave none or one twice.
+func (r *run) clean(blocks []model.Block) []model.Block {
+	used := map[string]bool{}
+	for _, m := range r.session.Messages() {
+		for _, c := range m.Calls() {
+			used[c.ID] = true
+		}
+	}
+	var out []model.Block
+	for i, b := range blocks {
+		if empty(b) {
+			continue
+		}
+		if b.Call != nil {
+			c := *b.Call
+			if c.ID == "" || used[c.ID] {
+				c.ID = fmt.Sprintf("call_%d_%d_%d", len(used), r.step, i)
+			}
+			used[c.ID] = true
+			b.Call = &c
+		}
+		out = append(out, b)
+	}
+	return out
+}
+
+// settling is a context for bringing a session into order after its run was
+// cancelled: it outlives the cancellation, but not for long.
+func settling(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+}
+
+// or gives v, or its default where v is zero.
+func or[T comparable](v, otherwise T) T {
+	var zero T
+	if v == zero {
+		return otherwise
+	}
+	return v
+}

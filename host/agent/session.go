@@ -1,0 +1,165 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/host/model"
+)
+
+// ErrBusy is returned for a second Run of a session that is running.
+var ErrBusy = errors.New("the session is already running")
+
+// Session is one conversation. It is safe for concurrent use.
+type Session struct {
+	ID string
+
+	journal Journal
+
+	mu       sync.Mutex
+	running  bool
+	seq      int64
+	messages []model.Message
+	usage    Usage
+	results  map[string]model.CallResult // of the last message's calls, by ID
+	started  map[string]bool             // its calls that have entered their tool
+	queue    [][]abi.Content
+	repaired []Repair
+}
+
+// New starts a conversation. A nil journal keeps it in memory only.
+func New(id string, j Journal) *Session { return &Session{ID: id, journal: j} }
+
+// Messages is the conversation so far. Outside of a Run every call in it has
+// its result.
+func (s *Session) Messages() []model.Message {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]model.Message(nil), s.messages...)
+}
+
+// Usage is what the session has used so far, its earlier Runs included.
+func (s *Session) Usage() Usage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.usage
+}
+
+// Steer queues a message of the person for the running agent. It is put into
+// the conversation after the calls of the current step, or opens the next Run.
+func (s *Session) Steer(content ...abi.Content) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queue = append(s.queue, content)
+}
+
+// Repairs lists the calls that Resume had to give a result. Those with the
+// outcome Unknown deserve a person's eye.
+func (s *Session) Repairs() []Repair {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]Repair(nil), s.repaired...)
+}
+
+// acquire marks the session as running.
+func (s *Session) acquire() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running {
+		return ErrBusy
+	}
+	s.running = true
+	return nil
+}
+
+func (s *Session) release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running = false
+}
+
+// unqueue takes the oldest steering message.
+func (s *Session) unqueue() ([]abi.Content, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.queue) == 0 {
+		return nil, false
+	}
+	c := s.queue[0]
+	s.queue = s.queue[1:]
+	return c, true
+}
+
+// commit writes a record and then, under the same lock, applies it: what the
+// journal refused has not happened. The order of Seq is the order of commits.
+func (s *Session) commit(ctx context.Context, r Record) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.Seq, r.Time = s.seq+1, time.Now().UTC()
+	if s.journal != nil {
+		if err := s.journal.Append(ctx, s.ID, r); err != nil {
+			return fmt.Errorf("writing the session %q: %w", s.ID, err)
+		}
+	}
+	s.seq = r.Seq
+	s.apply(r)
+	return nil
+}
+
+// apply changes the conversation by one record. Results wait in s.results
+// until settle makes one message of them.
+func (s *Session) apply(r Record) {
+	switch r.Kind {
+	case RecordMessage:
+		s.messages = append(s.messages, *r.Message)
+		if r.Usage != nil {
+			s.usage = *r.Usage
+		}
+	case RecordStart:
+		if s.started == nil {
+			s.started = map[string]bool{}
+		}
+		s.started[r.Call.ID] = true
+	case RecordResult:
+		if s.results == nil {
+			s.results = map[string]model.CallResult{}
+		}
+		if _, twice := s.results[r.Result.ID]; !twice {
+			s.results[r.Result.ID] = *r.Result
+		}
+	case RecordCompact:
+		keep := s.messages[max(0, len(s.messages)-r.Keep):]
+		s.messages = append([]model.Message{*r.Message}, keep...)
+		if r.Usage != nil {
+			s.usage = *r.Usage
+		}
+	}
+}
+
+// settle turns the results of the last message's calls into the message that
+// must follow it. Calls without a result get one from missing.
+func (s *Session) settle(missing func(c model.Call, started bool) model.CallResult) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.messages) == 0 {
+		return
+	}
+	calls := s.messages[len(s.messages)-1].Calls()
+	if len(calls) == 0 {
+		return
+	}
+	m := model.Message{Role: model.RoleTool}
+	for _, c := range calls {
+		res, ok := s.results[c.ID]
+		if !ok {
+			res = missing(c, s.started[c.ID])
+		}
+		m.Blocks = append(m.Blocks, model.Block{Result: &res})
+	}
+	s.messages = append(s.messages, m)
+	s.results, s.started = nil, nil
+}

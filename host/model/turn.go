@@ -1,0 +1,57 @@
+package model
+
+import (
+	"strings"
+
+	"github.com/elfhost/elfhost/abi"
+)
+
+// Turn gathers the events of one answer. The zero value is ready.
+type Turn struct {
+	Message Message // the finished blocks
+	Usage   Usage
+	Stop    StopReason
+	Refusal string
+
+	text strings.Builder // of a text block that is not finished
+}
+
+// Add takes the next event.
+func (t *Turn) Add(e Event) {
+	switch e.Kind {
+	case KindText:
+		t.text.WriteString(e.Text)
+	case KindRefusal:
+		t.Refusal += e.Text
+	case KindBlock:
+		if e.Block.Content != nil {
+			t.text.Reset()
+		}
+		t.Message.Role = RoleAssistant
+		t.Message.Blocks = append(t.Message.Blocks, *e.Block)
+	case KindUsage:
+		t.Usage = *e.Usage
+	case KindStop:
+		t.Stop = e.Stop
+	case KindRetry:
+		*t = Turn{}
+	}
+}
+
+// Partial is what an answer that ended early leaves: its finished text and
+// what had come of an unfinished one. Thinking, calls and native blocks are
+// dropped, since a provider accepts them only in a whole answer. ok is false
+// when nothing remains.
+func (t *Turn) Partial() (m Message, ok bool) {
+	m.Role = RoleAssistant
+	for _, b := range t.Message.Blocks {
+		if b.Content != nil {
+			m.Blocks = append(m.Blocks, Block{Content: b.Content})
+		}
+	}
+	if s := t.text.String(); strings.TrimSpace(s) != "" {
+		c := abi.TextBlock(s)
+		m.Blocks = append(m.Blocks, Block{Content: &c})
+	}
+	return m, len(m.Blocks) > 0
+}
