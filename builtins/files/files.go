@@ -1,0 +1,168 @@
+// Package files has the tools that read and change single files: Read, Write,
+// Edit and ListDir, and the same three under the names and parameters of ACP
+// clients, ReadFile, WriteFile and EditFile. There is one implementation; a
+// dialect is a table of names.
+//
+// Every effect goes through reach.Tree with the rights of the call.
+package files
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+
+	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/builtins/internal/tool"
+	"github.com/elfhost/elfhost/host"
+	"github.com/elfhost/elfhost/host/reach"
+)
+
+//go:embed tools/*.md tools/*.json
+var texts embed.FS
+
+// Options say what the tools work on.
+type Options struct {
+	Tree *reach.Tree
+	// ACP selects ReadFile, WriteFile and EditFile in place of Read, Write and
+	// Edit. ListDir is in both.
+	ACP bool
+	// State remembers what was read. Nil: a Memory of these tools' own.
+	State State
+	// Cwd is the virtual folder that relative paths start from. Nil: "/ws".
+	Cwd func() string
+}
+
+// names are the words of a dialect, for messages.
+type names struct {
+	read, write, edit      string // tools
+	offset, limit          string // parameters
+	old, new, all, outline string
+}
+
+var (
+	tinyelf = names{"Read", "Write", "Edit", "offset", "limit", "old_string", "new_string", "replace_all", "file_outline"}
+	fello   = names{"ReadFile", "WriteFile", "EditFile", "line", "limit", "oldText", "newText", "replaceAll", "file_outline"}
+)
+
+// room is what the tools of one session share.
+type room struct {
+	tree   *reach.Tree
+	reveal *reach.Tree // also shows where clipped outputs lie
+	state  State
+	cwd    func() string
+	names  names
+}
+
+// Tools makes the tools of one session.
+func Tools(o Options) []host.Tool {
+	r := &room{tree: o.Tree, reveal: o.Tree.Reveal(), state: o.State, cwd: o.Cwd, names: tinyelf}
+	if r.state == nil {
+		r.state = new(Memory)
+	}
+	if r.cwd == nil {
+		r.cwd = func() string { return "" }
+	}
+	if o.ACP {
+		r.names = fello
+	}
+	reader := tool.Spec(texts, r.names.read, host.KindRead)
+	reader.MaxOutput, reader.Parallel = -1, true
+	list := tool.Spec(texts, "ListDir", host.KindRead)
+	list.Parallel = true
+	run := r.read
+	if o.ACP {
+		run = r.readRaw
+	}
+	return []host.Tool{
+		&tool.Func{S: reader, Run: run},
+		&tool.Func{S: tool.Spec(texts, r.names.write, host.KindEdit), Run: r.write},
+		&tool.Func{S: tool.Spec(texts, r.names.edit, host.KindEdit), Run: r.edit},
+		&tool.Func{S: list, Run: r.list},
+	}
+}
+
+// target is a path argument, resolved.
+type target struct {
+	name string // virtual
+	show string // as people and models are told
+}
+
+// locate resolves a path argument. cwd, where a dialect has it, is itself a
+// path argument.
+func (r *room) locate(p, cwd string) (target, error) {
+	base := r.cwd()
+	if cwd != "" {
+		b, err := r.tree.Virtual(base, cwd)
+		if err != nil {
+			return target{}, err
+		}
+		base = b
+	}
+	if p == "" {
+		return target{}, errors.New("the path is empty")
+	}
+	if strings.IndexByte(p, 0) >= 0 {
+		return target{}, fmt.Errorf("the path %q contains a NUL byte: %w", p, fs.ErrInvalid)
+	}
+	name, err := r.tree.Virtual(base, p)
+	if err != nil {
+		return target{}, err
+	}
+	return target{name, r.tree.Display(base, name)}, nil
+}
+
+// failure turns an error of a file operation into what the model is told.
+// Denials and cancellations stay Go errors: Invoke knows what to add to them.
+func (r *room) failure(ctx context.Context, c host.Call, p string, t target, err error) (abi.Result, error) {
+	switch {
+	case errors.Is(err, abi.ErrDenied), ctx.Err() != nil:
+		return abi.Result{}, err
+	case errors.Is(err, fs.ErrNotExist) && t.name == "":
+		return abi.Errorf("%s is outside the workspace. Paths are relative to the workspace, or absolute inside it.", p), nil
+	case errors.Is(err, fs.ErrNotExist):
+		return abi.Errorf("%s does not exist.%s", t.show, r.near(ctx, c.Rights, t)), nil
+	}
+	var pe *fs.PathError
+	if errors.As(err, &pe) && t.show != "" {
+		return abi.Result{}, fmt.Errorf("%s %q: %w", pe.Op, t.show, pe.Err)
+	}
+	return abi.Result{}, err
+}
+
+// open opens a regular file and says what it is when it is not one.
+func (r *room) open(ctx context.Context, c host.Call, t target) (*reach.File, fs.FileInfo, *abi.Result, error) {
+	f, err := r.reveal.Open(ctx, c.Rights, t.name, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, nil, nil, err
+	}
+	if info.IsDir() {
+		f.Close()
+		res := abi.Errorf("%s is a folder. List it with ListDir.", t.show)
+		return nil, nil, &res, nil
+	}
+	return f, info, nil, nil
+}
+
+func base(name string) string { return path.Base(name) }
+
+func kb(n int64) string {
+	switch {
+	case n < 1<<10:
+		return fmt.Sprintf("%d bytes", n)
+	case n < 1<<20:
+		return fmt.Sprintf("%.1f KB", float64(n)/(1<<10))
+	case n < 1<<30:
+		return fmt.Sprintf("%.1f MB", float64(n)/(1<<20))
+	}
+	return fmt.Sprintf("%.1f GB", float64(n)/(1<<30))
+}
