@@ -1,0 +1,209 @@
+// Package scripted is a model without a model: its turns come from a file.
+// It drives the demo and golden tests through the same loop as any other
+// model; the tools that it calls are real.
+//
+// # The file
+//
+// A script is TOML, or JSON with the same keys (a file that begins with '{').
+// Unknown keys are errors.
+//
+//	[[turn]]
+//	text = "I read the notes first."
+//	[[turn.call]]
+//	tool = "Read"
+//	args = { path = "notes.md" }
+//
+//	[[turn]]
+//	when = { tool = "Read", matches = 'https?://' }
+//	capture = { url = '(https?://\S+)' }
+//	[[turn.call]]
+//	tool = "WebFetch"
+//	args = { url = "{{url}}" }
+//
+//	[[turn]]
+//	text = "The page says: {{result}}"
+//
+// Turns are taken in order. With each request the first turn after the last
+// one taken whose when holds is taken, those before it are passed over; a
+// turn without when always holds. If no turn is left, the request fails, so
+// that a script which does not fit what happened cannot go on as if it did.
+//
+// A turn has, all optional:
+//
+//	when      a table; every key in it must hold:
+//	            tool      one of the last results is of this tool
+//	            contains  the last results contain this text
+//	            lacks     they do not contain it
+//	            matches   they match this regular expression (RE2)
+//	            error     true: one of them is an error; false: none is
+//	            prompt    the last message of the person contains this text
+//	            system    the system prompt contains it
+//	            offered   a tool of this name is offered
+//	          With tool, the other keys look at the results of that tool only.
+//	always    true: the turn is not part of the order, but taken before it
+//	          whenever its when holds, as often as that is
+//	capture   names and regular expressions: each is looked for in the last
+//	          results, and {{name}} is its first group, or the whole match,
+//	          from this turn on. One that is not found fails the request.
+//	thinking  streamed as thinking
+//	text      streamed as text
+//	call      a list: tool, and args (a table) or raw (text sent as it is, for
+//	          arguments that are not JSON)
+//	stop      "end", "calls", "length", "refusal", "pause"; by default what fits
+//	usage     { input = 100, output = 20 }; by default estimated
+//	error     fail with this code after the text: "auth", "quota", "rate",
+//	          "overload", "server", "truncated", "window"
+//	delay     between the pieces of text, "20ms"; none by default
+//
+// {{name}} is replaced in text, raw and every string inside args; {{result}}
+// is the text of the last results, {{prompt}} that of the person's last message.
+package scripted
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"github.com/elfhost/elfhost/host/model"
+)
+
+// Script is a parsed file. It is a model.Model, keeps no state, and finds its
+// place from the conversation, so that a resumed session goes on where it was.
+type Script struct {
+	name  string
+	turns []turn
+}
+
+type file struct {
+	Turn []turn `toml:"turn" json:"turn"`
+}
+
+type turn struct {
+	When     when              `toml:"when" json:"when"`
+	Always   bool              `toml:"always" json:"always"`
+	Capture  map[string]string `toml:"capture" json:"capture"`
+	Thinking string            `toml:"thinking" json:"thinking"`
+	Text     string            `toml:"text" json:"text"`
+	Call     []call            `toml:"call" json:"call"`
+	Stop     string            `toml:"stop" json:"stop"`
+	Usage    *usage            `toml:"usage" json:"usage"`
+	Error    string            `toml:"error" json:"error"`
+	Delay    string            `toml:"delay" json:"delay"`
+
+	captures map[string]*regexp.Regexp
+	delay    time.Duration
+}
+
+type call struct {
+	Tool string         `toml:"tool" json:"tool"`
+	Args map[string]any `toml:"args" json:"args"`
+	Raw  *string        `toml:"raw" json:"raw"`
+}
+
+type usage struct {
+	Input  int64 `toml:"input" json:"input"`
+	Output int64 `toml:"output" json:"output"`
+}
+
+type when struct {
+	Tool     string `toml:"tool" json:"tool"`
+	Contains string `toml:"contains" json:"contains"`
+	Lacks    string `toml:"lacks" json:"lacks"`
+	Matches  string `toml:"matches" json:"matches"`
+	Error    *bool  `toml:"error" json:"error"`
+	Prompt   string `toml:"prompt" json:"prompt"`
+	System   string `toml:"system" json:"system"`
+	Offered  string `toml:"offered" json:"offered"`
+
+	matches *regexp.Regexp
+}
+
+var stops = map[string]model.StopReason{
+	"end": model.StopEnd, "calls": model.StopCalls, "length": model.StopLength,
+	"refusal": model.StopRefusal, "pause": model.StopPause,
+}
+
+var codes = map[string]model.Code{
+	"auth": model.ErrAuth, "quota": model.ErrQuota, "rate": model.ErrRateLimit, "overload": model.ErrOverload,
+	"server": model.ErrServer, "truncated": model.ErrTruncated, "window": model.ErrWindow,
+}
+
+// Parse reads a script; name stands in errors.
+func Parse(name string, data []byte) (*Script, error) {
+	var f file
+	if err := decode(data, &f); err != nil {
+		return nil, fmt.Errorf("reading script %q: %w", name, err)
+	}
+	if len(f.Turn) == 0 {
+		return nil, fmt.Errorf("reading script %q: it has no turn", name)
+	}
+	for i := range f.Turn {
+		if err := f.Turn[i].prepare(); err != nil {
+			return nil, fmt.Errorf("reading script %q: turn %d: %w", name, i+1, err)
+		}
+	}
+	return &Script{name: name, turns: f.Turn}, nil
+}
+
+func decode(data []byte, f *file) error {
+	if trimmed := bytes.TrimSpace(data); len(trimmed) > 0 && trimmed[0] == '{' {
+		d := json.NewDecoder(bytes.NewReader(trimmed))
+		d.DisallowUnknownFields()
+		return d.Decode(f)
+	}
+	d := toml.NewDecoder(bytes.NewReader(data)).DisallowUnknownFields()
+	err := d.Decode(f)
+	var strict *toml.StrictMissingError
+	var syntax *toml.DecodeError
+	switch {
+	case errors.As(err, &strict) && len(strict.Errors) > 0:
+		row, _ := strict.Errors[0].Position()
+		return fmt.Errorf("line %d: unknown key %q", row, strings.Join(strict.Errors[0].Key(), "."))
+	case errors.As(err, &syntax):
+		row, col := syntax.Position()
+		return fmt.Errorf("line %d, column %d: %w", row, col, err)
+	}
+	return err
+}
+
+// prepare checks a turn and compiles its expressions.
+func (t *turn) prepare() error {
+	var err error
+	if t.When.Matches != "" {
+		if t.When.matches, err = regexp.Compile(t.When.Matches); err != nil {
+			return fmt.Errorf("when.matches: %w", err)
+		}
+	}
+	t.captures = map[string]*regexp.Regexp{}
+	for name, expr := range t.Capture {
+		if t.captures[name], err = regexp.Compile(expr); err != nil {
+			return fmt.Errorf("capture.%s: %w", name, err)
+		}
+	}
+	if t.Delay != "" {
+		if t.delay, err = time.ParseDuration(t.Delay); err != nil {
+			return fmt.Errorf("delay: %w", err)
+		}
+	}
+	if _, ok := stops[t.Stop]; !ok && t.Stop != "" {
+		return fmt.Errorf("unknown stop %q", t.Stop)
+	}
+	if _, ok := codes[t.Error]; !ok && t.Error != "" {
+		return fmt.Errorf("unknown error %q", t.Error)
+	}
+	for i, c := range t.Call {
+		if c.Tool == "" {
+			return fmt.Errorf("call %d names no tool", i+1)
+		}
+		if c.Raw != nil && c.Args != nil {
+			return fmt.Errorf("call %d has both args and raw", i+1)
+		}
+	}
+	return nil
+}
