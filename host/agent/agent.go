@@ -9,6 +9,7 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"iter"
 
 	"github.com/elfhost/elfhost/abi"
@@ -27,9 +28,10 @@ type Loop struct {
 	Agent  string // the name that calls carry; "" for the main agent
 	Limits Limits
 	Effort model.Effort
-	Search *model.Search // the provider's own web search
-	Retry  model.Retry   // how failed requests are repeated
-	Price  *model.Price  // nil: costs are not known, and MaxCost stops nothing
+	Search *model.Search   // the provider's own web search
+	Schema json.RawMessage // JSON Schema of the final answer, see model.Request
+	Retry  model.Retry     // how failed requests are repeated
+	Price  *model.Price    // nil: costs are not known, and MaxCost stops nothing
 }
 
 // Limits bound one Run. A zero field means its default.

@@ -139,7 +139,8 @@ func (r *run) ask(ctx context.Context) (*model.Turn, error) {
 	r.emit(Event{Kind: KindStep})
 	req := model.Request{
 		System: r.loop.System, Messages: r.session.Messages(), Tools: r.loop.offer(),
-		MaxTokens: r.loop.Limits.Answer, Effort: r.loop.Effort, Search: r.loop.Search, CacheKey: r.session.ID,
+		MaxTokens: r.loop.Limits.Answer, Effort: r.loop.Effort, Search: r.loop.Search,
+		Schema: r.loop.Schema, CacheKey: r.session.ID,
 	}
 	for e, err := range r.loop.Retry.Wrap(r.loop.Model).Stream(ctx, req) {
 		if err != nil {
