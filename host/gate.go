@@ -18,13 +18,30 @@ const (
 )
 
 // Gate decides whether a call may go ahead, and asks where nothing decides.
-// Undecided is denied.
+// Undecided is denied. The exported fields are set before its first use; a
+// Gate is then safe for concurrent use and must not be copied. The zero value
+// allows the safe set only.
 type Gate struct {
-	Policy   *policy.Policy
-	Mode     Mode
-	Grants   policy.Grants // what this session holds, the policy not yet met
+	Policy *policy.Policy
+	Mode   Mode // at the start; see Switch
+	// Grants are the rights of builtin tools in this session: its workspace and
+	// what the person allowed. The policy is met by Invoke.
+	Grants policy.Grants
+	// Granted gives what persons granted to a plugin or a bundled plugin. It is
+	// asked at each call, so that a revocation acts at once. Nil: nothing.
+	Granted  func(Origin) policy.Grants
 	Approver Approver      // nil: nobody is there, a question is a denial
+	Memory   Memory        // nil: nothing is kept past the session
 	Audit    func(Verdict) // may be nil; must be safe for concurrent use
+
+	state gateState
+}
+
+// Memory keeps the answers that outlive a session. It is asked at each call,
+// so that a revocation acts at once, and must be safe for concurrent use.
+type Memory interface {
+	Rules() []Rule
+	Remember(ctx context.Context, r Rule) error
 }
 
 // Approver asks a person. It answers one question at a time; implementations
@@ -72,13 +89,15 @@ type Rule struct {
 	Grant   *policy.Grant
 }
 
-// Verdict is one decision of the gate, for the audit log.
+// Verdict is one decision of the gate about a call, or about a use inside one,
+// for the audit log. Uses of builtin tools are reported where they were asked
+// about or refused, those of plugins always.
 type Verdict struct {
 	Call    Call
 	Origin  Origin
 	Use     *policy.Use
 	Allowed bool
-	By      string // "policy", "safe", "mode", "rule", "person", "nobody"
+	By      string // "policy", "safe", "mode", "rule", "person", "nobody"; for a use also "grants"
 	Rule    string
 	Where   string // file:line of a policy rule
 	Reason  string

@@ -5,6 +5,7 @@ package host
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host/policy"
@@ -85,4 +86,32 @@ type Call struct {
 	Rights   policy.Rights
 	Progress func(abi.Progress) // may be nil
 	Receipt  func(abi.Receipt)  // may be nil; called before Invoke returns
+	Denied   func(Denied)       // may be nil; each refusal once, before Invoke returns
+
+	clock *clock // set by Invoke
+}
+
+// Waited says how long this call has waited for a person so far, a wait that
+// is going on included. A tool with a deadline of its own leaves it out: when
+// its timer fires, it sets the timer anew by what Waited has grown. It is zero
+// for a Call that did not come from Invoke.
+func (c Call) Waited() time.Duration { return c.clock.waited() }
+
+// Needer is implemented by tools of plugins: what the manifest asks for. A
+// call of such a tool gets needs, policy and what persons granted, met. A tool
+// that acts in this process but does not implement it gets the session's own
+// rights if it is Builtin, and none otherwise.
+type Needer interface{ Needs() policy.Grants }
+
+// Denied is one refusal inside a call, for the person who watches: the model
+// is told the same without the command.
+type Denied struct {
+	Call   Call
+	Origin Origin
+	Use    *policy.Use // nil: the call itself was refused
+	Layer  string      // who forbids it: "grants", "system policy", "mode", "person", "nobody"
+	Where  string      // "file:line" of the rule, if a file did
+	Why    string      // one clause
+	Final  bool        // no answer of a person can allow it
+	Allow  string      // the narrowest command that would allow it; empty when none can
 }

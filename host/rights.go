@@ -1,0 +1,187 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"sync"
+
+	"github.com/elfhost/elfhost/host/policy"
+)
+
+// maxDenied is how many refusals of one call are told.
+const maxDenied = 16
+
+// trial is one call on its way: what it may do, what a person let it do once,
+// and what it was refused.
+type trial struct {
+	gate *Gate
+	spec Spec
+	call Call
+
+	mu     sync.Mutex
+	once   map[policy.Use]bool
+	asked  map[policy.Use]Verdict // by whom a use that no grant covers was decided
+	denied []*Denied
+	over   bool // Invoke has returned: nothing more is told
+}
+
+// bind gives the call its rights: what the tool needs, what persons granted
+// and what the policy allows, met, and further narrowed by what the caller set.
+func (t *trial) bind(tool Tool) {
+	grants, decides := t.gate.grantsOf(tool, t.spec)
+	from := t.call.Rights
+	if !reflect.ValueOf(from.Grants).IsZero() || from.Decide != nil || from.Note != nil {
+		grants = grants.Meet(from.Grants)
+	}
+	r := policy.Rights{Grants: grants}
+	if decides {
+		r.Decide = func(ctx context.Context, u policy.Use) error { return t.decide(ctx, grants, u) }
+	}
+	r.Note = func(u policy.Use, err error) {
+		t.note(u, err)
+		if from.Note != nil {
+			from.Note(u, err)
+		}
+	}
+	t.call.Rights = r
+}
+
+// grantsOf says what a tool may do without being asked, and whether a person
+// may be asked about more.
+func (g *Gate) grantsOf(tool Tool, s Spec) (policy.Grants, bool) {
+	var given policy.Grants
+	switch s.Origin.Source {
+	case Builtin:
+		given = g.Grants
+	case Bundled, Plugin:
+		if g.Granted != nil {
+			given = g.Granted(s.Origin)
+		}
+	default:
+		return policy.Grants{}, false // an MCP server acts elsewhere
+	}
+	if n, ok := tool.(Needer); ok {
+		given = n.Needs().Meet(given)
+	} else if s.Origin.Source != Builtin {
+		return policy.Grants{}, false
+	}
+	return limits(g.Policy, given), true
+}
+
+// decide asks about a use that no grant covers and nothing forbids for good.
+func (t *trial) decide(ctx context.Context, grants policy.Grants, u policy.Use) error {
+	err := grants.Check(u)
+	var denial *policy.Denial
+	if !errors.As(err, &denial) || denial.Final {
+		return err
+	}
+	key := asAsked(u)
+	t.mu.Lock()
+	allowed := t.once[key]
+	t.mu.Unlock()
+	if allowed {
+		return nil
+	}
+	v := Verdict{Call: t.call, Origin: t.spec.Origin, Use: &u}
+	d := t.ask(ctx, u, denial, &v)
+	v.Allowed = d == nil
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.asked == nil {
+		t.asked, t.once = map[policy.Use]Verdict{}, map[policy.Use]bool{}
+	}
+	t.asked[key] = v
+	if d != nil {
+		return d
+	}
+	t.once[key] = true
+	return nil
+}
+
+func (t *trial) ask(ctx context.Context, u policy.Use, denial *policy.Denial, v *Verdict) *Denied {
+	who := subject(t.spec)
+	d := denied(denial, t.spec, t.call)
+	switch t.gate.Current() {
+	case ModePlan:
+		v.By, d.Layer, d.Why, d.Final = "mode", "mode", "the session is in plan mode, in which nothing more is allowed", true
+		return d
+	case ModeAuto:
+		if t.spec.Origin.Source == Builtin {
+			v.By = "mode"
+			return nil
+		}
+		v.By = "mode" // nothing is asked, and a module gets only what a person gave
+		return d
+	}
+	if rule, ok := t.gate.granted(who, u); ok {
+		v.By, v.Rule = "rule", rule
+		return nil
+	}
+	a := Ask{
+		Call: t.call, Spec: t.spec, Use: &u, Why: why(t.call.Caller),
+		Now: now(t.call.Rights.Grants, u),
+	}
+	if denial.Grant.Cap != "" {
+		a.Rules, a.Final = []Rule{{Plugin: who, Grant: &denial.Grant}}, true
+	}
+	refused := t.gate.ask(ctx, a, v)
+	if refused == nil {
+		return nil
+	}
+	refused.Allow = d.Allow
+	return refused
+}
+
+// granted looks for a remembered grant that covers the use.
+func (g *Gate) granted(who string, u policy.Use) (string, bool) {
+	for _, r := range g.answers(func(r Rule) bool { return r.Grant != nil && r.Plugin == who }) {
+		if covers(*r.Grant, u) {
+			return r.String(), true
+		}
+	}
+	return "", false
+}
+
+// note is told of every decision about a use.
+func (t *trial) note(u policy.Use, err error) {
+	t.mu.Lock()
+	v, wasAsked := t.asked[asAsked(u)]
+	delete(t.asked, asAsked(u))
+	if t.over {
+		t.mu.Unlock()
+		return
+	}
+	if err != nil && len(t.denied) < maxDenied {
+		t.refuse(denied(err, t.spec, t.call))
+	}
+	t.mu.Unlock()
+	if !wasAsked {
+		v = Verdict{Call: t.call, Origin: t.spec.Origin, Use: &u, By: "grants", Allowed: err == nil}
+	}
+	if err != nil {
+		d := denied(err, t.spec, t.call)
+		v.Where, v.Reason = d.Where, d.Why
+	}
+	if wasAsked || err != nil || t.spec.Origin.Source != Builtin {
+		t.gate.audit(v)
+	}
+}
+
+// refuse records a refusal once. It is called with the lock held.
+func (t *trial) refuse(d *Denied) {
+	for _, have := range t.denied {
+		if have.Error() == d.Error() {
+			return
+		}
+	}
+	t.denied = append(t.denied, d)
+}
+
+// refusals ends the record and returns it.
+func (t *trial) refusals() []*Denied {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.over = true
+	return t.denied
+}
