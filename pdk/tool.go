@@ -32,7 +32,7 @@ type Spec struct {
 // is, [abi.Content] and []abi.Content are blocks, []byte is text. Any other type is sent as JSON, and a
 // struct also declares the tool's output schema. An error becomes an answer
 // that the model reads: write whole sentences (what happened, what is allowed,
-// what to try), or return [abi.Errorf].
+// what to try); [Failf] makes one.
 func Tool[In, Out any](s Spec, run func(ctx context.Context, in In) (Out, error)) {
 	in, out := reflect.TypeFor[In](), reflect.TypeFor[Out]()
 	if s.Name == "" || in.Kind() != reflect.Struct {
@@ -53,6 +53,14 @@ func Tool[In, Out any](s Spec, run func(ctx context.Context, in In) (Out, error)
 		},
 	})
 }
+
+// Failf makes an error for the model out of whole sentences, where Go's other
+// errors are fragments.
+func Failf(format string, args ...any) error { return failure(fmt.Sprintf(format, args...)) }
+
+type failure string
+
+func (f failure) Error() string { return string(f) }
 
 // tool is a registered tool with its types erased.
 type tool struct {
@@ -112,7 +120,7 @@ func Call(ctx context.Context, name string, args json.RawMessage) (r abi.Result)
 	}
 	r, err := t.run(ctx, args)
 	if err != nil {
-		return abi.Errorf("%s", err)
+		return abi.Errorf("%s", err.Error())
 	}
 	return r
 }
@@ -124,10 +132,10 @@ func decodeArgs(args json.RawMessage, v any) error {
 	dec := json.NewDecoder(bytes.NewReader(args))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(v); err != nil {
-		return fmt.Errorf("The arguments do not fit the tool: %s.", strings.TrimPrefix(err.Error(), "json: ")) //nolint:staticcheck // a sentence for the model
+		return Failf("The arguments do not fit the tool: %s.", strings.TrimPrefix(err.Error(), "json: "))
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("there is more than one JSON value in the arguments")
+		return Failf("There is more than one JSON value in the arguments.")
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package pdk_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -53,7 +52,7 @@ func init() {
 	pdk.Tool(pdk.Spec{Name: "everything", Description: "d", ReadOnly: true}, func(_ context.Context, in everything) (everything, error) { return in, nil })
 	pdk.Tool(pdk.Spec{Name: "tree"}, func(_ context.Context, in node) (string, error) { return in.Label, nil })
 	pdk.Tool(pdk.Spec{Name: "fails"}, func(context.Context, struct{}) (string, error) {
-		return "", errors.New("The disk is full. Try /ws/tmp.")
+		return "", pdk.Failf("The disk is full. Try /ws/%s.", "tmp")
 	})
 	pdk.Tool(pdk.Spec{Name: "panics"}, func(context.Context, struct{}) (string, error) { panic("boom") })
 	pdk.Tool(pdk.Spec{Name: "list"}, func(context.Context, struct{}) ([]int, error) { return []int{1, 2}, nil })
@@ -124,7 +123,7 @@ func TestCall(t *testing.T) {
 		{"tree", `{"label":"x"}`, false, "x"},
 		{"tree", ``, false, ""},
 		{"tree", `{"lable":"x"}`, true, `The arguments do not fit the tool: unknown field "lable".`},
-		{"tree", `{"label":"x"}{}`, true, "there is more than one JSON value in the arguments"},
+		{"tree", `{"label":"x"}{}`, true, "There is more than one JSON value in the arguments."},
 		{"fails", `{}`, true, "The disk is full. Try /ws/tmp."},
 		{"panics", `{}`, true, "The tool panics failed inside: boom"},
 		{"absent", `{}`, true, `This plugin has no tool "absent".`},
