@@ -27,6 +27,7 @@ const (
 	ErrMalformed   Code = "the answer cannot be read"
 	ErrTooLarge    Code = "the answer is too large"
 	ErrUnsupported Code = "the provider does not do that"
+	ErrDenied      Code = "reaching the provider is not allowed"
 	ErrCancelled   Code = "cancelled"
 )
 
