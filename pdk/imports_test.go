@@ -36,14 +36,18 @@ func TestOnlyUsedImportsAreLinked(t *testing.T) {
 	}
 }
 
-// build compiles a guest with one tool whose body is given.
+// build compiles a guest with one tool whose body is given. Its folder is in
+// the module, so that the pdk is found, and in testdata, which ./... passes by.
 func build(t *testing.T, body string) []byte {
 	t.Helper()
-	dir, err := os.MkdirTemp(".", "_guest") // inside the module, so that the pdk is found; "_" hides it from ../...
+	if err := os.MkdirAll("testdata", 0o750); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("testdata", "guest")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	t.Cleanup(func() { _ = os.RemoveAll(dir); _ = os.Remove("testdata") })
 	source := `package main
 import ("context"; "github.com/elfhost/elfhost/pdk")
 func init() { pdk.Tool(pdk.Spec{Name: "t"}, func(ctx context.Context, _ struct{}) (string, error) { ` + body + ` }) }
