@@ -3,15 +3,19 @@ package policy
 import "fmt"
 
 func (d *Denial) Error() string {
-	return fmt.Sprintf("%s %q is denied by %s: %s", d.Use.Cap, d.Use.Target, d.Layer, d.Why)
+	where := ""
+	if d.Where != "" {
+		where = " (" + d.Where + ")"
+	}
+	verb := ""
+	if d.Use.Verb != "" {
+		verb = d.Use.Verb + " "
+	}
+	return fmt.Sprintf("%s %s%q is denied by %s%s: %s", d.Use.Cap, verb, d.Use.shown(), d.Layer, where, d.Why)
 }
 
-// Check decides one use. The error is a *Denial.
-func (g Grants) Check(u Use) error {
-	return &Denial{Use: u, Layer: "grants", Why: "no grant covers it"}
-}
-
-// Meet returns what both allow.
-func (g Grants) Meet(o Grants) Grants {
-	return Grants{append(g.layers[:len(g.layers):len(g.layers)], o.layers...)}
+// shown is the target as an error may print it: without a URL's user-info,
+// query or fragment, where secrets travel (NET-14).
+func (u Use) shown() string {
+	return shownTarget(u)
 }

@@ -1,13 +1,288 @@
 package policy
 
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/elfhost/elfhost/abi"
+)
+
 // Grants is a conjunction of layers; in each, any one grant may allow a use.
-// The zero value allows nothing.
+// The zero value allows nothing. Grants are immutable and safe for concurrent use.
 type Grants struct {
 	layers []layer
 }
 
+// kind says what a layer stands for, and so how it is asked.
+type kind int
+
+const (
+	kindGrant   kind = iota // given by a person: names protected files and special addresses itself
+	kindNeed                // asked for by a manifest: bounds what a person can give
+	kindCeiling             // a policy file: an unnamed capability is not limited
+)
+
 // layer is one side of a Meet.
 type layer struct {
-	name   string
-	grants []Grant
+	name    string
+	kind    kind
+	open    bool // capabilities without an entry are not limited
+	entries []entry
+	denies  []entry
+}
+
+// entry is one parsed scope.
+type entry struct {
+	cap   abi.Capability
+	scope scope
+	where string
+}
+
+// New makes one layer of what a person gave. Scopes are validated; an error
+// names the scope. The layer's name stands in denials ("grants", "session").
+func New(name string, gs ...Grant) (Grants, error) {
+	l := layer{name: name, kind: kindGrant}
+	var err error
+	if l.entries, err = parseEntries(gs, false); err != nil {
+		return Grants{}, err
+	}
+	return Grants{[]layer{l}}, nil
+}
+
+// FromNeeds makes the layer of what a manifest asks for. It gives nothing by
+// itself, Meet it with what a person gave: its denials are final, because a
+// person cannot be asked for what the manifest does not name.
+func FromNeeds(needs []abi.Need) (Grants, error) {
+	gs := make([]Grant, len(needs))
+	for i, n := range needs {
+		gs[i] = Grant{Cap: n.Cap, Scope: n.Scope}
+	}
+	es, err := parseEntries(gs, false)
+	if err != nil {
+		return Grants{}, err
+	}
+	return Grants{[]layer{{name: "the manifest", kind: kindNeed, entries: es}}}, nil
+}
+
+// Unlimited is the layer that is absent: it limits nothing. By itself it still
+// reaches no protected name and no special address.
+func Unlimited() Grants {
+	return Grants{[]layer{{name: "no limit", kind: kindCeiling, open: true}}}
+}
+
+func parseEntries(gs []Grant, deny bool) ([]entry, error) {
+	var es []entry
+	for _, g := range gs {
+		if !g.Cap.Known() {
+			return nil, fmt.Errorf("unknown capability %q", g.Cap)
+		}
+		scopes := g.Scope
+		if len(scopes) == 0 {
+			switch {
+			case g.Cap == abi.ClockFine, deny:
+				scopes = []string{""}
+			default:
+				return nil, fmt.Errorf("%s needs a scope, for example %q", g.Cap, exampleScope(g.Cap))
+			}
+		}
+		for _, text := range scopes {
+			s, err := parseScope(g.Cap, text, deny)
+			if err != nil {
+				return nil, fmt.Errorf("%s scope %q: %w", g.Cap, text, err)
+			}
+			es = append(es, entry{g.Cap, s, g.Where})
+		}
+	}
+	return es, nil
+}
+
+// Meet returns what both allow. It keeps both sides and asks each, so it can
+// only narrow.
+func (g Grants) Meet(o Grants) Grants {
+	if len(g.layers) == 0 || len(o.layers) == 0 {
+		return Grants{}
+	}
+	return Grants{append(slices.Clip(g.layers), o.layers...)}
+}
+
+// Check decides one use. The error is a *Denial; a final one wins over one
+// that a person could lift.
+func (g Grants) Check(u Use) error {
+	p, err := parseUse(u)
+	if err != nil {
+		return &Denial{Use: u, Layer: "the host", Final: true, Why: err.Error()}
+	}
+	if len(g.layers) == 0 {
+		return p.denial("grants", "nothing is granted")
+	}
+	var first *Denial
+	named := false
+	for _, l := range g.layers {
+		d := l.check(p)
+		if d != nil && (first == nil || d.Final && !first.Final || d.Grant.Cap == "" && first.Grant.Cap != "") {
+			first = d
+		}
+		named = named || d == nil && l.kind == kindGrant
+	}
+	if first == nil && !named && p.sensitive() != "" {
+		first = p.denial("grants", p.sensitive())
+	}
+	if first != nil {
+		return first
+	}
+	return nil
+}
+
+func (l *layer) check(p *use) *Denial {
+	for _, e := range l.denies {
+		if e.cap == p.Cap && e.scope.touches(p) {
+			return &Denial{Use: p.Use, Layer: l.name, Where: e.where, Final: true, Why: "a rule denies it"}
+		}
+	}
+	limited, where := !l.open, ""
+	var covered, named bool
+	for _, e := range l.entries {
+		if e.cap != p.Cap {
+			continue
+		}
+		limited = true
+		if where == "" {
+			where = e.where
+		}
+		covered = covered || e.scope.covers(p, l.kind)
+		named = named || e.scope.names(p)
+	}
+	if !limited || covered && (named || p.sensitive() == "" || !l.mustName(p)) {
+		return nil
+	}
+	d := p.denial(l.name, "no grant covers it")
+	switch l.kind {
+	case kindNeed:
+		d.Why = "the manifest does not ask for it"
+	case kindCeiling:
+		d.Why, d.Where = "it is outside what the policy allows", where
+	case kindGrant:
+		if s := p.sensitive(); s != "" {
+			d.Why = s
+		}
+		return d
+	}
+	d.Final, d.Grant = true, Grant{}
+	return d
+}
+
+// mustName reports whether this layer has to name a sensitive target itself.
+// A ceiling such as "/ws/**" bounds protected files without naming them; a
+// special address must be named by policies too (NET-04). What a manifest asks
+// for is settled by the person's grant.
+func (l *layer) mustName(p *use) bool {
+	return l.kind == kindGrant || l.kind == kindCeiling && p.Cap == abi.NetHTTP
+}
+
+// Allows reports whether every layer has a grant of c, whatever its scope:
+// whether it is worth mounting /ws at all.
+func (g Grants) Allows(c abi.Capability) bool {
+	for _, l := range g.layers {
+		all := func(e entry) bool { return e.cap == c && e.scope.text() == "" && c != abi.ClockFine }
+		if slices.ContainsFunc(l.denies, all) || l.denies != nil && c == abi.ClockFine && slices.ContainsFunc(l.denies, func(e entry) bool { return e.cap == c }) {
+			return false
+		}
+		if !slices.ContainsFunc(l.entries, func(e entry) bool { return e.cap == c }) && !(l.open) {
+			return false
+		}
+	}
+	return len(g.layers) > 0
+}
+
+// Below reports whether something at or below the folder dir may be reached
+// with c (fs.read or fs.write): whether the folder is to be seen on the way there.
+func (g Grants) Below(c abi.Capability, dir string) bool {
+	for _, l := range g.layers {
+		limited, ok := !l.open, false
+		for _, e := range l.entries {
+			if f, is := e.scope.(*pathScope); is && e.cap == c {
+				limited = true
+				ok = ok || f.below(dir)
+			}
+		}
+		if limited && !ok {
+			return false
+		}
+	}
+	return len(g.layers) > 0
+}
+
+// List returns what persons gave, one grant a scope, in canonical text. What
+// manifests ask for and policies bound is not in it.
+func (g Grants) List() []Grant {
+	var out []Grant
+	for _, l := range g.layers {
+		if l.kind != kindGrant {
+			continue
+		}
+		for _, e := range l.entries {
+			out = append(out, e.grant())
+		}
+	}
+	return out
+}
+
+func (e entry) grant() Grant {
+	g := Grant{Cap: e.cap, Where: e.where}
+	if t := e.scope.text(); t != "" {
+		g.Scope = []string{t}
+	}
+	return g
+}
+
+// Describe is List for a question's "granted" line: the scopes of c, or "none".
+func (g Grants) Describe(c abi.Capability) string {
+	var out []string
+	for _, e := range g.List() {
+		if e.Cap == c {
+			out = append(out, strings.Join(append([]string{}, e.Scope...), ", "))
+		}
+	}
+	if len(out) == 0 {
+		return "none"
+	}
+	return strings.Join(slices.Compact(out), ", ")
+}
+
+// String is the grant as people read and type it: "capability scope", one
+// line a scope. ParseGrant reads it back to an equal grant.
+func (g Grant) String() string {
+	if len(g.Scope) == 0 {
+		return string(g.Cap)
+	}
+	lines := make([]string, len(g.Scope))
+	for i, s := range g.Scope {
+		lines[i] = string(g.Cap) + " " + s
+	}
+	return strings.Join(lines, "\n")
+}
+
+// ParseGrant reads the text of a grant and returns it with canonical scopes.
+func ParseGrant(text string) (Grant, error) {
+	var g Grant
+	for line := range strings.Lines(text) {
+		c, s, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if g.Cap != "" && g.Cap != abi.Capability(c) {
+			return Grant{}, fmt.Errorf("one grant is of one capability, not of %q and %q", g.Cap, c)
+		}
+		g.Cap = abi.Capability(c)
+		if s = strings.TrimSpace(s); s != "" {
+			g.Scope = append(g.Scope, s)
+		}
+	}
+	es, err := parseEntries([]Grant{g}, false)
+	if err != nil {
+		return Grant{}, err
+	}
+	g.Scope = nil
+	for _, e := range es {
+		g.Scope = append(g.Scope, e.grant().Scope...)
+	}
+	return g, nil
 }

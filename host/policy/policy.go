@@ -7,6 +7,7 @@ package policy
 
 import (
 	"context"
+	"net/netip"
 
 	"github.com/elfhost/elfhost/abi"
 )
@@ -14,15 +15,19 @@ import (
 // Use is one act that needs a right.
 //
 // Target by capability: fs.read and fs.write a cleaned virtual path
-// ("/ws/docs/a.md"); net.http a canonical URL ("https://api.github.com/repos"),
-// Verb the method; exec the argv, NUL-separated; env a name; secret
-// "name@host"; kv the plugin's name, N the bytes; model N the tokens;
-// tool.call a tool's name.
+// ("/ws/docs/a.md"); net.http a URL ("https://api.github.com/repos"), Verb the
+// method; exec the argv, NUL-separated; env a name; secret "name@host"; kv the
+// plugin's name, N the bytes held after the act; model N the tokens of the
+// call so far, the act included; tool.call a tool's name.
+//
+// A request is checked twice: with Addr zero before the name is resolved, and
+// with the address that is about to be dialed.
 type Use struct {
 	Cap    abi.Capability
 	Verb   string
 	Target string
 	N      int64
+	Addr   netip.Addr
 }
 
 // Grant is a capability with the scopes in which a person gave it. An empty
@@ -30,6 +35,7 @@ type Use struct {
 type Grant struct {
 	Cap   abi.Capability `json:"cap"`
 	Scope []string       `json:"scope,omitempty"`
+	Where string         `json:"where,omitempty"` // "file:line" that gives it, if a file does
 }
 
 // Rights are what a call may do: grants, and somebody to ask where they do
@@ -62,13 +68,13 @@ type Denial struct {
 	Use   Use
 	Layer string // who forbids it: "grants", "user policy", "system policy", …
 	Where string // "file:line" of the rule that decided, if a file did
-	Final bool   // no person may allow it at this layer: policy, protected names, special addresses
-	Why   string // one clause: `no grant covers it`, `it is a private address`
+	// Final: an answer to a question cannot allow it. A policy or a manifest
+	// forbids it, the use is malformed, or it is a protected name or a special
+	// address, for which a person must have written a grant that names it.
+	Final bool
+	Why   string // one clause: `no grant covers it`, `127.0.0.1 is a loopback address`
 	Grant Grant  // the narrowest grant that would allow it; zero when none can
 }
 
 // Unwrap makes errors.Is(err, abi.ErrDenied) true.
 func (d *Denial) Unwrap() error { return abi.ErrDenied }
-
-// Policy is the stack of ceilings, system first. The zero value limits nothing.
-type Policy struct{}
