@@ -1,0 +1,326 @@
+package search
+
+import (
+	"errors"
+	"regexp/syntax"
+	"slices"
+	"sort"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A dfa finds lines that contain a match. It is built from the program that
+// regexp/syntax compiles, one state at a time as text asks for it, the way RE2
+// does: time is linear in the text whatever the pattern, and memory is bounded
+// because the states are thrown away when there are too many.
+//
+// It works on lines: a newline ends every match, $ and \z hold before it, and
+// ^ and \A after it. Where the match lies in its line is for regexp to say.
+//
+// A dfa is for one goroutine; its program is shared.
+type dfa struct {
+	*program
+	trans  []int32 // state*stride + class → state; 0 is not known yet
+	states []state
+	ids    map[string]int32
+	start  int32
+	resets int
+	work   closure
+	key    []byte
+}
+
+const (
+	dfaStates = 4000
+	dfaResets = 10 // after so many the pattern is too much for states
+	matched   = 1  // the state that says: this line matches
+)
+
+var errTooManyStates = errors.New("too many states")
+
+// state is a set of instructions that wait for the next character, before the
+// empty-width assertions there are looked at, and the character before them.
+type state struct {
+	insts []uint32
+	prev  rune // -1: the line's start
+}
+
+// program is the immutable part: the instructions and the classes of runes
+// that no instruction tells apart.
+type program struct {
+	insts   []syntax.Inst
+	first   uint32
+	ranges  []rune  // starts of the intervals, ascending
+	classOf []uint8 // of each interval
+	ascii   [utf8.RuneSelf]uint8
+	reps    []rune // one rune of each class
+	stride  int
+	newline uint8
+	invalid uint8
+}
+
+// maxClasses lets a class be a byte. The last one stands for the text's end.
+const maxClasses = 250
+
+func newProgram(re *syntax.Regexp) (*program, error) {
+	prog, err := syntax.Compile(re.Simplify())
+	if err != nil {
+		return nil, err
+	}
+	p := &program{insts: prog.Inst, first: uint32(prog.Start)}
+	cuts := []rune{0, '\n', '\n' + 1, utf8.RuneError, utf8.RuneError + 1, '0', '9' + 1, 'A', 'Z' + 1, '_', '_' + 1, 'a', 'z' + 1}
+	for i := range p.insts {
+		cuts = appendCuts(cuts, &p.insts[i])
+	}
+	slices.Sort(cuts)
+	p.ranges = slices.Compact(cuts)
+	return p, p.classify()
+}
+
+func appendCuts(cuts []rune, in *syntax.Inst) []rune {
+	switch in.Op {
+	case syntax.InstRune, syntax.InstRune1:
+		if len(in.Rune) == 1 {
+			r := in.Rune[0]
+			cuts = append(cuts, r, r+1)
+			if syntax.Flags(in.Arg)&syntax.FoldCase != 0 {
+				for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
+					cuts = append(cuts, f, f+1)
+				}
+			}
+			return cuts
+		}
+		for j := 0; j+1 < len(in.Rune); j += 2 {
+			cuts = append(cuts, in.Rune[j], in.Rune[j+1]+1)
+		}
+	}
+	return cuts
+}
+
+// classify merges intervals that all instructions treat alike.
+func (p *program) classify() error {
+	ids := make(map[string]uint8)
+	var sig []byte
+	for _, r := range p.ranges {
+		sig = sig[:0]
+		sig = append(sig, kindOf(r))
+		for i := range p.insts {
+			switch p.insts[i].Op {
+			case syntax.InstRune, syntax.InstRune1, syntax.InstRuneAny, syntax.InstRuneAnyNotNL:
+				if p.insts[i].MatchRune(r) {
+					sig = append(sig, byte(i), byte(i>>8), byte(i>>16))
+				}
+			}
+		}
+		id, ok := ids[string(sig)]
+		if !ok {
+			if len(ids) == maxClasses {
+				return errTooManyStates
+			}
+			id = uint8(len(ids))
+			ids[string(sig)] = id
+			p.reps = append(p.reps, r)
+		}
+		p.classOf = append(p.classOf, id)
+	}
+	for r := rune(0); r < utf8.RuneSelf; r++ {
+		p.ascii[r] = p.class(r)
+	}
+	p.newline, p.invalid = p.ascii['\n'], p.class(utf8.RuneError)
+	p.stride = len(ids) + 1
+	return nil
+}
+
+// kindOf tells apart what the empty-width assertions tell apart.
+func kindOf(r rune) byte {
+	switch {
+	case r == '\n':
+		return 1
+	case syntax.IsWordChar(r):
+		return 2
+	}
+	return 0
+}
+
+func (p *program) class(r rune) uint8 {
+	i := sort.Search(len(p.ranges), func(i int) bool { return p.ranges[i] > r }) - 1
+	return p.classOf[i]
+}
+
+func newDFA(p *program) *dfa {
+	d := &dfa{program: p}
+	d.work.mark = make([]uint32, len(p.insts))
+	d.clear()
+	return d
+}
+
+func (d *dfa) clear() {
+	d.trans, d.states, d.ids = d.trans[:0], d.states[:0], make(map[string]int32)
+	d.add(state{})           // 0: not known
+	d.add(state{prev: '\n'}) // 1: matched
+	d.start = d.add(state{prev: -1})
+}
+
+func (d *dfa) add(s state) int32 {
+	id := int32(len(d.states))
+	d.states = append(d.states, s)
+	d.trans = append(d.trans, make([]int32, d.stride)...)
+	return id
+}
+
+// find returns an offset in the first matching line at or after from, which
+// must be the start of a line; -1 when there is none.
+func (d *dfa) find(text []byte, from int) (int, error) {
+	s := d.start
+	for i := from; i < len(text); {
+		var class uint8
+		width := 1
+		if c := text[i]; c < utf8.RuneSelf {
+			class = d.ascii[c]
+		} else {
+			var r rune
+			r, width = utf8.DecodeRune(text[i:])
+			class = d.class(r)
+		}
+		next := d.trans[int(s)*d.stride+int(class)]
+		if next <= matched {
+			if next == 0 {
+				var err error
+				if next, s, err = d.step(s, class); err != nil {
+					return -1, err
+				}
+			}
+			if next == matched {
+				return i, nil
+			}
+		}
+		s = next
+		i += width
+	}
+	next := d.trans[int(s)*d.stride+d.stride-1]
+	if next == 0 {
+		var err error
+		if next, _, err = d.step(s, uint8(d.stride-1)); err != nil {
+			return -1, err
+		}
+	}
+	if next == matched && len(text) > from {
+		return len(text), nil
+	}
+	return -1, nil
+}
+
+// step computes a transition. from is s, or its new number when the states
+// were thrown away.
+func (d *dfa) step(s int32, class uint8) (next, from int32, err error) {
+	if len(d.states) >= dfaStates {
+		if d.resets++; d.resets > dfaResets {
+			return 0, 0, errTooManyStates
+		}
+		keep, initial := d.states[s], s == d.start
+		d.clear()
+		if s = d.start; !initial {
+			s = d.intern(keep)
+		}
+	}
+	next = d.target(d.states[s], class)
+	d.trans[int(s)*d.stride+int(class)] = next
+	return next, s, nil
+}
+
+func (d *dfa) target(s state, class uint8) int32 {
+	after := rune(-1)
+	if int(class) < d.stride-1 && class != d.newline {
+		after = d.reps[class]
+	}
+	before := s.prev
+	c := &d.work
+	c.begin()
+	empty := syntax.EmptyOpContext(before, after)
+	for _, pc := range s.insts {
+		d.close(pc, empty)
+	}
+	d.close(d.first, empty) // a match may begin anywhere
+	if c.match {
+		return matched
+	}
+	if class == d.newline {
+		return d.start
+	}
+	if after < 0 {
+		return d.start // the text's end without a match; any state but matched
+	}
+	out := c.next[:0]
+	for _, pc := range c.list {
+		if d.insts[pc].MatchRune(after) {
+			out = append(out, d.insts[pc].Out)
+		}
+	}
+	slices.Sort(out)
+	c.next = slices.Compact(out)
+	prev := rune(' ')
+	if syntax.IsWordChar(after) {
+		prev = 'a'
+	}
+	return d.intern(state{c.next, prev})
+}
+
+func (d *dfa) intern(s state) int32 {
+	d.key = append(d.key[:0], byte(s.prev))
+	for _, pc := range s.insts {
+		d.key = append(d.key, byte(pc), byte(pc>>8), byte(pc>>16))
+	}
+	if id, ok := d.ids[string(d.key)]; ok {
+		return id
+	}
+	id := d.add(state{slices.Clone(s.insts), s.prev})
+	d.ids[string(d.key)] = id
+	return id
+}
+
+// closure collects what can be reached without reading a character.
+type closure struct {
+	mark  []uint32 // generation in which an instruction was reached
+	gen   uint32
+	list  []uint32 // instructions that read one
+	next  []uint32
+	stack []uint32
+	match bool
+}
+
+func (c *closure) begin() {
+	c.gen++
+	if c.gen == 0 {
+		clear(c.mark)
+		c.gen = 1
+	}
+	c.list, c.match = c.list[:0], false
+}
+
+func (d *dfa) close(pc uint32, empty syntax.EmptyOp) {
+	c := &d.work
+	c.stack = append(c.stack[:0], pc)
+	for len(c.stack) > 0 {
+		pc := c.stack[len(c.stack)-1]
+		c.stack = c.stack[:len(c.stack)-1]
+		if c.mark[pc] == c.gen {
+			continue
+		}
+		c.mark[pc] = c.gen
+		in := &d.insts[pc]
+		switch in.Op {
+		case syntax.InstAlt, syntax.InstAltMatch:
+			c.stack = append(c.stack, in.Arg, in.Out)
+		case syntax.InstCapture, syntax.InstNop:
+			c.stack = append(c.stack, in.Out)
+		case syntax.InstEmptyWidth:
+			if syntax.EmptyOp(in.Arg)&^empty == 0 {
+				c.stack = append(c.stack, in.Out)
+			}
+		case syntax.InstMatch:
+			c.match = true
+		case syntax.InstFail:
+		default:
+			c.list = append(c.list, pc)
+		}
+	}
+}

@@ -1,0 +1,255 @@
+package search
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxPattern bounds a pattern's text.
+const maxPattern = 64 << 10
+
+// pattern is what is looked for. Its zero value matches every line.
+type pattern struct {
+	exprs      []string // any of them
+	fixed      bool     // they are strings, not RE2
+	ignoreCase bool
+	word       bool // a match is not part of a longer word
+	line       bool // a match is a whole line
+	multiline  bool // a match may span lines
+	dotAll     bool // and . matches a newline
+}
+
+// matcher is a compiled pattern. It is immutable; each goroutine has a scanner.
+type matcher struct {
+	re        *regexp.Regexp // where in a line, or in the whole text, the matches lie
+	group     int            // of re, that is the match proper
+	prog      *program       // nil: lines are asked of re one by one
+	lits      []needle
+	fold      bool // lits are in lower case
+	certain   bool // a literal that is found is a match
+	multiline bool
+}
+
+// compile checks a pattern. The error is a whole sentence for the model.
+func compile(p pattern) (*matcher, error) {
+	expr, err := p.expr()
+	if err != nil {
+		return nil, err
+	}
+	m := &matcher{multiline: p.multiline}
+	flags := ""
+	if p.ignoreCase {
+		flags += "i"
+	}
+	if p.multiline {
+		flags += "m"
+		if p.dotAll {
+			flags += "s"
+		}
+	}
+	if flags != "" {
+		expr = "(?" + flags + ")" + expr
+	}
+	tree, err := syntax.Parse(expr, syntax.Perl)
+	if err != nil {
+		return nil, explain(err, strings.Join(p.exprs, "|"))
+	}
+	if m.re, err = regexp.Compile(expr); err != nil {
+		return nil, explain(err, strings.Join(p.exprs, "|"))
+	}
+	if p.word {
+		m.group = 1
+	}
+	if !p.multiline && hasNewline(tree) {
+		return nil, fmt.Errorf("The pattern contains a newline, but lines are searched one by one. Set multiline to let a match span lines.")
+	}
+	tree = tree.Simplify()
+	if l, ok := required(tree); ok {
+		for _, lit := range l.any {
+			m.lits = append(m.lits, newNeedle(lit))
+		}
+		m.fold = l.fold
+	}
+	if !p.multiline {
+		if prog, err := newProgram(tree); err == nil {
+			m.prog = prog
+		}
+	}
+	m.certain = len(p.exprs) == 1 && tree.Op == syntax.OpLiteral && tree.Flags&syntax.FoldCase == 0 &&
+		len(m.lits) == 1 && string(m.lits[0].lit) == string(tree.Rune)
+	return m, nil
+}
+
+func (p pattern) expr() (string, error) {
+	var alternatives []string
+	size := 0
+	for _, e := range p.exprs {
+		if size += len(e); size > maxPattern {
+			return "", fmt.Errorf("The pattern is %d bytes long; at most %d are allowed.", size, maxPattern)
+		}
+		if !utf8.ValidString(e) {
+			return "", fmt.Errorf("The pattern is not valid UTF-8.")
+		}
+		if p.fixed {
+			e = regexp.QuoteMeta(e)
+		}
+		alternatives = append(alternatives, e)
+	}
+	expr := strings.Join(alternatives, "|")
+	if len(alternatives) > 1 {
+		expr = "(?:" + strings.Join(alternatives, ")|(?:") + ")"
+	}
+	switch {
+	case p.line && p.multiline:
+		return "^(?:" + expr + ")$", nil
+	case p.line:
+		return `\A(?:` + expr + `)\z`, nil
+	case p.word:
+		const other = `[^\p{L}\p{M}\p{N}\p{Pc}]`
+		return "(?:^|" + other + ")(" + expr + ")(?:" + other + "|$)", nil
+	}
+	return expr, nil
+}
+
+// explain makes a sentence of a compile error, with what to do about it.
+func explain(err error, expr string) error {
+	hint := ""
+	switch {
+	case strings.Contains(expr, "(?=") || strings.Contains(expr, "(?!") || strings.Contains(expr, "(?<"):
+		hint = " RE2 has no look-around; search for the text itself, or twice."
+	case regexp.MustCompile(`\\[1-9]`).MatchString(expr):
+		hint = " RE2 has no back-references."
+	case strings.Contains(err.Error(), "repeat") || strings.Contains(err.Error(), "missing argument"):
+		hint = ` To search for the characters as they are, escape them with \ or ask for fixed strings.`
+	case strings.Contains(err.Error(), "missing closing") || strings.Contains(err.Error(), "unexpected )"):
+		hint = ` To search for ( [ or { as they are, escape them with \ or ask for fixed strings.`
+	}
+	return fmt.Errorf("The pattern is not a valid RE2 expression: %s.%s", strings.TrimPrefix(err.Error(), "error parsing regexp: "), hint)
+}
+
+func hasNewline(re *syntax.Regexp) bool {
+	if re.Op == syntax.OpLiteral {
+		for _, r := range re.Rune {
+			if r == '\n' {
+				return true
+			}
+		}
+	}
+	if re.Op == syntax.OpCharClass && len(re.Rune) == 2 && re.Rune[0] == '\n' && re.Rune[1] == '\n' {
+		return true
+	}
+	for _, s := range re.Sub {
+		if hasNewline(s) {
+			return true
+		}
+	}
+	return false
+}
+
+// scanner finds matching lines in texts, one text after the other.
+type scanner struct {
+	*matcher
+	dfa    *dfa
+	find   finder
+	low    []byte
+	text   []byte
+	screen bool // the literals decide which lines are looked at
+}
+
+func (m *matcher) scanner() *scanner {
+	s := &scanner{matcher: m, find: finder{lits: m.lits}}
+	if m.prog != nil {
+		s.dfa = newDFA(m.prog)
+	}
+	return s
+}
+
+// reset takes the next text. It returns false when no line of it can match.
+func (s *scanner) reset(text []byte) bool {
+	s.text, s.screen = text, len(s.lits) > 0
+	if !s.screen {
+		return true
+	}
+	if s.fold {
+		if foldsToASCII(text) {
+			s.screen = false
+			return true
+		}
+		s.low = lower(s.low, text)
+		text = s.low
+	}
+	s.find.reset(text)
+	return s.find.from(0) >= 0
+}
+
+// next returns the first matching line that begins at or after from, without
+// its newline. from is the start of a line.
+func (s *scanner) next(from int) (start, end int, ok bool) {
+	for from < len(s.text) {
+		at := from
+		switch {
+		case s.screen:
+			at = s.find.from(from)
+		case s.dfa != nil:
+			at = s.byDFA(from)
+		}
+		if at < 0 {
+			return 0, 0, false
+		}
+		start, end = lineAround(s.text, from, at)
+		if s.certain || !s.screen && s.dfa != nil || s.matches(s.text[start:end]) {
+			return start, end, true
+		}
+		from = end + 1
+	}
+	return 0, 0, false
+}
+
+func (s *scanner) byDFA(from int) int {
+	at, err := s.dfa.find(s.text, from)
+	if err != nil {
+		s.dfa = nil // too many states: the slow way from here on
+		return from
+	}
+	return at
+}
+
+// matches asks about one line.
+func (s *scanner) matches(line []byte) bool {
+	if s.dfa != nil {
+		at, err := s.dfa.find(line, 0)
+		if err == nil {
+			return at >= 0 || len(line) == 0 && s.re.Match(line)
+		}
+		s.dfa = nil
+	}
+	return s.re.Match(line)
+}
+
+// lineAround gives the line that at is in. A newline is part of the line it ends.
+func lineAround(text []byte, from, at int) (start, end int) {
+	start = from
+	if i := bytes.LastIndexByte(text[from:at], '\n'); i >= 0 {
+		start = from + i + 1
+	}
+	end = len(text)
+	if at < len(text) {
+		if i := bytes.IndexByte(text[at:], '\n'); i >= 0 {
+			end = at + i
+		}
+	}
+	return start, end
+}
+
+// spans returns where in a line the matches lie, at most n.
+func (m *matcher) spans(line []byte, n int) [][2]int {
+	var out [][2]int
+	for _, loc := range m.re.FindAllSubmatchIndex(line, n) {
+		out = append(out, [2]int{loc[2*m.group], loc[2*m.group+1]})
+	}
+	return out
+}
