@@ -18,7 +18,7 @@ type pattern struct {
 	fixed      bool     // they are strings, not RE2
 	ignoreCase bool
 	word       bool // a match is not part of a longer word
-	line       bool // a match is a whole line
+	wholeLine  bool // a match is a whole line
 	multiline  bool // a match may span lines
 	dotAll     bool // and . matches a newline
 }
@@ -34,7 +34,7 @@ type matcher struct {
 	multiline bool
 }
 
-// compile checks a pattern. The error is a whole sentence for the model.
+// compile checks a pattern.
 func compile(p pattern) (*matcher, error) {
 	expr, err := p.expr()
 	if err != nil {
@@ -65,7 +65,7 @@ func compile(p pattern) (*matcher, error) {
 		m.group = 1
 	}
 	if !p.multiline && hasNewline(tree) {
-		return nil, fmt.Errorf("The pattern contains a newline, but lines are searched one by one. Set multiline to let a match span lines.")
+		return nil, fmt.Errorf("the pattern contains a newline, but lines are searched one by one: set multiline to let a match span lines")
 	}
 	tree = tree.Simplify()
 	if l, ok := required(tree); ok {
@@ -89,10 +89,10 @@ func (p pattern) expr() (string, error) {
 	size := 0
 	for _, e := range p.exprs {
 		if size += len(e); size > maxPattern {
-			return "", fmt.Errorf("The pattern is %d bytes long; at most %d are allowed.", size, maxPattern)
+			return "", fmt.Errorf("the pattern is %d bytes long; at most %d are allowed", size, maxPattern)
 		}
 		if !utf8.ValidString(e) {
-			return "", fmt.Errorf("The pattern is not valid UTF-8.")
+			return "", fmt.Errorf("the pattern is not valid UTF-8")
 		}
 		if p.fixed {
 			e = regexp.QuoteMeta(e)
@@ -104,9 +104,9 @@ func (p pattern) expr() (string, error) {
 		expr = "(?:" + strings.Join(alternatives, ")|(?:") + ")"
 	}
 	switch {
-	case p.line && p.multiline:
+	case p.wholeLine && p.multiline:
 		return "^(?:" + expr + ")$", nil
-	case p.line:
+	case p.wholeLine:
 		return `\A(?:` + expr + `)\z`, nil
 	case p.word:
 		const other = `[^\p{L}\p{M}\p{N}\p{Pc}]`
@@ -120,15 +120,15 @@ func explain(err error, expr string) error {
 	hint := ""
 	switch {
 	case strings.Contains(expr, "(?=") || strings.Contains(expr, "(?!") || strings.Contains(expr, "(?<"):
-		hint = " RE2 has no look-around; search for the text itself, or twice."
+		hint = ". RE2 has no look-around; search for the text itself, or twice"
 	case regexp.MustCompile(`\\[1-9]`).MatchString(expr):
-		hint = " RE2 has no back-references."
+		hint = ". RE2 has no back-references"
 	case strings.Contains(err.Error(), "repeat") || strings.Contains(err.Error(), "missing argument"):
-		hint = ` To search for the characters as they are, escape them with \ or ask for fixed strings.`
+		hint = `. To search for the characters as they are, escape them with \ or ask for fixed strings`
 	case strings.Contains(err.Error(), "missing closing") || strings.Contains(err.Error(), "unexpected )"):
-		hint = ` To search for ( [ or { as they are, escape them with \ or ask for fixed strings.`
+		hint = `. To search for ( [ or { as they are, escape them with \ or ask for fixed strings`
 	}
-	return fmt.Errorf("The pattern is not a valid RE2 expression: %s.%s", strings.TrimPrefix(err.Error(), "error parsing regexp: "), hint)
+	return fmt.Errorf("the pattern is not a valid RE2 expression: %s%s", strings.TrimPrefix(err.Error(), "error parsing regexp: "), hint)
 }
 
 func hasNewline(re *syntax.Regexp) bool {

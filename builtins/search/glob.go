@@ -97,23 +97,17 @@ func compileGlob(text string, o globOptions) (*glob, error) {
 	return g, nil
 }
 
-// splitGlob splits at slashes that are not in a class or escaped.
+// splitGlob splits at slashes that are not escaped.
 func splitGlob(s string) []string {
 	var parts []string
-	from, class := 0, false
+	from := 0
 	for i := 0; i < len(s); i++ {
 		switch s[i] {
 		case '\\':
 			i++
-		case '[':
-			class = class || strings.IndexByte(s[i+1:], ']') >= 0 && !strings.Contains(s[i+1:i+1+strings.IndexByte(s[i+1:], ']')], "/")
-		case ']':
-			class = false
 		case '/':
-			if !class {
-				parts = append(parts, s[from:i])
-				from = i + 1
-			}
+			parts = append(parts, s[from:i])
+			from = i + 1
 		}
 	}
 	return append(parts, s[from:])
