@@ -1,0 +1,202 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/sys"
+
+	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/host"
+	"github.com/elfhost/elfhost/host/policy"
+	"github.com/elfhost/elfhost/host/reach"
+	"github.com/elfhost/elfhost/host/sandbox/wasi"
+)
+
+// call is the state of one entry into a guest: what it may still do, what it
+// did, and what is pending for it. One goroutine runs it; mu guards what the
+// brokers note from theirs.
+type call struct {
+	plugin *Plugin
+	from   host.Call
+	outer  *call // the call of the plugin that called this tool
+	limits abi.Limits
+	rights policy.Rights
+	watch  *stopwatch
+	sys    *wasi.System
+	logs   *logs
+	budget *reach.Budget
+	tape   *tape // nil: neither recorded nor replayed
+	early  bool  // initialisation or description: nobody's rights
+
+	hostCalls int
+	pending   []byte
+	unread    bool
+	lastErr   string
+
+	mu      sync.Mutex
+	receipt abi.Receipt
+}
+
+// callContext carries the call to the host functions without a lookup through
+// a chain of contexts.
+type callContext struct {
+	context.Context
+	call *call
+}
+
+type callKey struct{}
+
+func (c *callContext) Value(key any) any {
+	if key == (callKey{}) {
+		return c.call
+	}
+	return c.Context.Value(key)
+}
+
+func callOf(ctx context.Context) *call {
+	c, _ := ctx.Value(callKey{}).(*call)
+	return c
+}
+
+// begin makes the state of a call and its context. end it.
+func (p *Plugin) begin(ctx context.Context, from host.Call, early bool) (context.Context, *call) {
+	c := &call{plugin: p, from: from, outer: callOf(ctx), limits: p.limits, early: early}
+	c.receipt = abi.Receipt{Call: from.ID, Tool: from.Tool, Plugin: p.pkg.Manifest.Name, Digest: p.digest()}
+	c.logs = newLogs(p.loader.Log, LogLine{Plugin: p.pkg.Manifest.Name, Tool: from.Tool, Call: from.ID},
+		c.limits.LogLines, c.limits.LogLine)
+	c.budget = reach.NewBudget(c.limits)
+	conf := wasi.Config{Stdout: &c.logs.out, Stderr: &c.logs.err}
+	if !early {
+		c.rights = from.Rights
+		c.rights.Note = c.note
+		conf.Rights = c.rights
+		conf.FineClock = c.rights.Grants.Check(policy.Use{Cap: abi.ClockFine}) == nil
+		if p.loader.Tree != nil {
+			conf.Tree = p.loader.Tree(from.Caller)
+		}
+	}
+	c.sys = wasi.New(conf)
+	ctx, c.watch = startWatch(ctx, c.limits.Time, from.Waited)
+	return &callContext{ctx, c}, c
+}
+
+// end closes what the guest left open and completes the receipt.
+func (c *call) end(err error) abi.Receipt {
+	wall := time.Since(c.watch.start)
+	c.watch.stop()
+	c.sys.Close()
+	c.logs.flush()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := &c.receipt
+	r.Waited = c.from.Waited()
+	r.Wall = wall - r.Waited
+	_, r.BytesIn, r.BytesOut = c.budget.Spent()
+	if c.logs.dropped > 0 {
+		c.hit(limitLog)
+	}
+	var limit *LimitError
+	if errors.As(err, &limit) {
+		c.hit(limit.Limit)
+	}
+	if err != nil {
+		r.Error = err.Error()
+	}
+	return *r
+}
+
+// hit notes a limit once. mu is held, or the call is over.
+func (c *call) hit(limit string) {
+	if !slices.Contains(c.receipt.Limits, limit) {
+		c.receipt.Limits = append(c.receipt.Limits, limit)
+	}
+}
+
+// maxNotes bounds each list of a receipt: a guest may open ten thousand files.
+const maxNotes = 256
+
+// note keeps each decision about this call for the receipt, and passes it on.
+func (c *call) note(u policy.Use, err error) {
+	c.mu.Lock()
+	r := &c.receipt
+	switch {
+	case err != nil:
+		addNote(&r.Denied, fmt.Sprintf("%s %s", u.Cap, u.Target))
+	case u.Cap == abi.FSRead:
+		addNote(&r.Files, "read "+u.Target)
+	case u.Cap == abi.FSWrite:
+		addNote(&r.Files, "write "+u.Target)
+	}
+	c.mu.Unlock()
+	if c.from.Rights.Note != nil {
+		c.from.Rights.Note(u, err)
+	}
+}
+
+func addNote(list *[]string, s string) {
+	if len(*list) < maxNotes && !slices.Contains(*list, s) {
+		*list = append(*list, s)
+	}
+}
+
+// HostError is a bug of ours in a host function. The guest was ended.
+type HostError struct {
+	Func  string
+	Value any
+	Stack []byte
+}
+
+func (e *HostError) Error() string {
+	return fmt.Sprintf("host function %s failed: %v", e.Func, e.Value)
+}
+
+// host runs a host function for the guest: counted, recorded, and stopped at
+// the limits. n is the number of the function's parameters on the stack.
+func (c *call) host(name string, mod api.Module, stack []uint64, n int, f func(m wasi.Memory)) {
+	defer contain(name)
+	if c.hostCalls++; c.limits.HostCalls > 0 && c.hostCalls > c.limits.HostCalls {
+		panic(&LimitError{limitHostCalls, fmt.Sprint(c.limits.HostCalls)})
+	}
+	if c.receipt.HostCalls == nil {
+		c.receipt.HostCalls = map[string]int{}
+	}
+	c.receipt.HostCalls[name]++
+	if c.tape == nil {
+		f(wasi.MemoryOf(mod, nil))
+	} else {
+		c.tape.run(name, mod, stack, n, f)
+	}
+	c.check()
+}
+
+// check ends a guest whose time is over or whose caller has gone.
+func (c *call) check() {
+	c.watch.expired()
+	if err := c.watch.err(); err != nil {
+		panic(err)
+	}
+}
+
+// contain tells the ends that are meant from bugs. The runtime recovers what
+// is thrown here and unwinds the guest.
+func contain(name string) {
+	switch r := recover().(type) {
+	case nil:
+	case *LimitError, *sys.ExitError, *HostError, *stopped, *Difference:
+		panic(r)
+	default:
+		panic(&HostError{name, r, debug.Stack()})
+	}
+}
+
+// stopped ends a guest because its context is over.
+type stopped struct{ error }
+
+func (s *stopped) Unwrap() error { return s.error }
