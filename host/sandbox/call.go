@@ -39,6 +39,8 @@ type call struct {
 	pending   []byte
 	unread    bool
 	lastErr   string
+	inside    bool // it holds its places in the queues
+	reentered bool // a tool it called came back to its own plugin
 
 	mu      sync.Mutex
 	receipt abi.Receipt
@@ -85,6 +87,27 @@ func (p *Plugin) begin(ctx context.Context, from host.Call, early bool) (context
 	c.sys = wasi.New(conf)
 	ctx, c.watch = startWatch(ctx, c.limits.Time, from.Waited)
 	return &callContext{ctx, c}, c
+}
+
+// enter waits for a place among the calls of the plugin and of all plugins.
+func (c *call) enter(ctx context.Context) error {
+	if err := c.plugin.slots.enter(ctx); err != nil {
+		return err
+	}
+	if err := c.plugin.loader.queue().enter(ctx); err != nil {
+		c.plugin.slots.leave()
+		return err
+	}
+	c.inside = true
+	return nil
+}
+
+func (c *call) leave() {
+	if c.inside {
+		c.inside = false
+		c.plugin.loader.queue().leave()
+		c.plugin.slots.leave()
+	}
 }
 
 // end closes what the guest left open and completes the receipt.

@@ -19,6 +19,8 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/sys"
+
+	"github.com/elfhost/elfhost/host/sandbox/wasmbin"
 )
 
 // ModuleName is the name that guests import.
@@ -27,6 +29,7 @@ const ModuleName = "wasi_snapshot_preview1"
 // Func is one function of WASI.
 type Func struct {
 	Name    string
+	Full    string // with the module's name
 	params  []api.ValueType
 	results []api.ValueType
 	run     func(ctx context.Context, s *System, m Memory, p []uint64) Errno
@@ -39,6 +42,18 @@ func (f *Func) Call(ctx context.Context, s *System, m Memory, stack []uint64) {
 	if len(f.results) > 0 {
 		stack[0] = uint64(no)
 	}
+}
+
+// NumParams is the number of parameters on the stack.
+func (f *Func) NumParams() int { return len(f.params) }
+
+// Signatures lists the functions with their types, for an allow-list.
+func Signatures() map[string]wasmbin.FuncType {
+	list := map[string]wasmbin.FuncType{}
+	for _, f := range functions() {
+		list[f.Name] = wasmbin.FuncType{Params: f.params, Results: f.results}
+	}
+	return list
 }
 
 // Bind is how a host runs the functions: it finds the System of the call that
@@ -62,7 +77,7 @@ const (
 
 func functions() []*Func {
 	def := func(name string, run func(context.Context, *System, Memory, []uint64) Errno, params ...api.ValueType) *Func {
-		return &Func{Name: name, params: params, results: []api.ValueType{i32}, run: run}
+		return &Func{Name: name, Full: ModuleName + "." + name, params: params, results: []api.ValueType{i32}, run: run}
 	}
 	exit := def("proc_exit", procExit, i32)
 	exit.results = nil

@@ -1,0 +1,166 @@
+package sandbox
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/host"
+	"github.com/elfhost/elfhost/host/policy"
+)
+
+// Plugin is a loaded package. Its tools are safe for concurrent use.
+type Plugin struct {
+	loader *Loader
+	pkg    Package
+	limits abi.Limits
+	needs  policy.Grants
+	desc   abi.Description
+	tools  []host.Tool
+	slots  *queue
+
+	mu     sync.Mutex
+	ready  *program      // nil: not yet
+	making chan struct{} // not nil: somebody makes it; closed when done
+	closed bool
+	calls  sync.WaitGroup
+}
+
+// ErrClosed is the error of a call to a plugin that was closed.
+var ErrClosed = errors.New("the plugin is closed")
+
+// Load checks a package and names its tools. It takes no rights: they come
+// with each call. Close the plugin in the end.
+func (l *Loader) Load(ctx context.Context, pkg Package) (*Plugin, error) {
+	m := &pkg.Manifest
+	fail := func(err error) (*Plugin, error) { return nil, fmt.Errorf("loading plugin %q: %w", m.Name, err) }
+	if m.ABI != abi.Version {
+		return fail(fmt.Errorf("its manifest says abi %q; this host knows %q", m.ABI, abi.Version))
+	}
+	if pkg.Wasm == nil {
+		return fail(errors.New("the package has no module"))
+	}
+	needs, err := policy.FromNeeds(m.Needs)
+	if err != nil {
+		return fail(err)
+	}
+	p := &Plugin{loader: l, pkg: pkg, limits: l.limits(m), needs: needs}
+	p.slots = newQueue(max(p.limits.Parallel, 1))
+	if p.desc, err = p.description(ctx); err == nil {
+		err = checkDescription(p.desc)
+	}
+	if err != nil {
+		p.Close(ctx)
+		return fail(err)
+	}
+	for _, t := range p.desc.Tools {
+		p.tools = append(p.tools, &tool{p, t})
+	}
+	return p, nil
+}
+
+// Tools lists what the plugin offers. Nothing was run to know it.
+func (p *Plugin) Tools() []host.Tool { return p.tools }
+
+// Description is what the package is to be pinned with.
+func (p *Plugin) Description() abi.Description { return p.desc }
+
+// Warm makes ready what the first call would: `elfhost plugin warm`.
+func (p *Plugin) Warm(ctx context.Context, progress func(abi.Progress)) error {
+	_, err := p.program(ctx, progress)
+	return err
+}
+
+// Close waits for the calls that are on their way, until ctx ends, and then
+// gives everything back. Calls after it are ErrClosed.
+func (p *Plugin) Close(ctx context.Context) error {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	done := make(chan struct{})
+	go func() { p.calls.Wait(); close(done) }()
+	var late error
+	select {
+	case <-done:
+	case <-ctx.Done():
+		late = ctx.Err()
+	}
+	p.mu.Lock()
+	prog := p.ready
+	p.ready = nil
+	p.mu.Unlock()
+	if prog == nil {
+		return late
+	}
+	return errors.Join(late, prog.close(context.WithoutCancel(ctx)))
+}
+
+// hold keeps the plugin open for one call.
+func (p *Plugin) hold() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return ErrClosed
+	}
+	p.calls.Add(1)
+	return nil
+}
+
+// id is the plugin's name in stores that plugins share.
+func (p *Plugin) id() string {
+	if m := p.pkg.Manifest; m.Publisher != "" {
+		return m.Publisher + "/" + m.Name
+	}
+	return p.pkg.Manifest.Name
+}
+
+func (p *Plugin) digest() string { return p.pkg.Digest }
+
+// program makes the module ready, once; who comes meanwhile waits. A failure
+// is not kept: the next call tries again, with its own time.
+func (p *Plugin) program(ctx context.Context, progress func(abi.Progress)) (*program, error) {
+	for {
+		p.mu.Lock()
+		if p.ready != nil {
+			defer p.mu.Unlock()
+			return p.ready, nil
+		}
+		if wait := p.making; wait != nil {
+			p.mu.Unlock()
+			select {
+			case <-wait:
+				continue
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			}
+		}
+		done := make(chan struct{})
+		p.making = done
+		p.mu.Unlock()
+
+		prog, err := p.build(ctx, progress)
+		p.mu.Lock()
+		p.ready, p.making = prog, nil
+		p.mu.Unlock()
+		close(done)
+		return prog, err
+	}
+}
+
+// wasm reads the module and holds it against the digest it was pinned with.
+func (p *Plugin) wasm() ([]byte, error) {
+	b, err := p.pkg.Wasm()
+	if err != nil {
+		return nil, fmt.Errorf("reading the module: %w", err)
+	}
+	sum := sha256.Sum256(b)
+	got := hex.EncodeToString(sum[:])
+	if want := p.pkg.Digest; want != "" && want != got {
+		return nil, fmt.Errorf("the module has the digest %s, but %s is pinned: it was changed after it was installed", got, want)
+	}
+	return b, nil
+}

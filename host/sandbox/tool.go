@@ -1,0 +1,97 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/host"
+	"github.com/elfhost/elfhost/host/policy"
+)
+
+// tool is one tool of a plugin.
+type tool struct {
+	plugin *Plugin
+	decl   abi.ToolDecl
+}
+
+// Spec gives the pinned declaration. What a module says of itself never
+// changes who is asked; it serves front ends only.
+func (t *tool) Spec() host.Spec {
+	kind := host.KindOther
+	if t.decl.ReadOnly {
+		kind = host.KindRead
+	}
+	return host.Spec{
+		Name: t.decl.Name, Description: t.decl.Description, Input: t.decl.Input, Output: t.decl.Output,
+		Kind: kind, Parallel: t.decl.ReadOnly,
+		Origin: host.Origin{Source: t.plugin.pkg.Source, Name: t.plugin.pkg.Manifest.Name, Digest: t.plugin.pkg.Digest},
+	}
+}
+
+// Needs is what the manifest asks for: no call of the tool has more.
+func (t *tool) Needs() policy.Grants { return t.plugin.needs }
+
+// Call runs the tool in a sandbox of its own.
+func (t *tool) Call(ctx context.Context, c host.Call) (abi.Result, error) {
+	c.Tool = t.decl.Name
+	return t.plugin.call(ctx, c)
+}
+
+func (p *Plugin) call(ctx context.Context, from host.Call) (res abi.Result, err error) {
+	if err := p.hold(); err != nil {
+		return res, err
+	}
+	defer p.calls.Done()
+	if err := p.reentry(ctx); err != nil {
+		return res, err
+	}
+	prog, err := p.program(ctx, from.Progress)
+	if err != nil {
+		return res, fmt.Errorf("plugin %q: %w", p.pkg.Manifest.Name, err)
+	}
+	if len(from.Args) == 0 {
+		from.Args = []byte("{}")
+	}
+	return p.enter(ctx, prog, from, tapeOf(ctx))
+}
+
+// enter runs one call from its place in the queue to its receipt.
+func (p *Plugin) enter(ctx context.Context, prog *program, from host.Call, t *tape) (res abi.Result, err error) {
+	wait := &call{plugin: p}
+	if err := wait.enter(ctx); err != nil {
+		return res, err
+	}
+	cctx, c := p.begin(ctx, from, false)
+	c.inside, c.tape = true, t
+	defer c.leave()
+	in, err := prog.get(cctx, c)
+	if err == nil {
+		res, err = in.invoke(cctx, c, from.Tool, from.Args)
+		prog.put(cctx, c, in, err != nil)
+	}
+	receipt := c.end(err)
+	if t != nil {
+		t.finish(receipt, res, err)
+	}
+	if from.Receipt != nil {
+		from.Receipt(receipt)
+	}
+	if err != nil {
+		return abi.Result{}, fmt.Errorf("plugin %q: %w", p.pkg.Manifest.Name, err)
+	}
+	return res, nil
+}
+
+// reentry refuses a call that comes, through whatever tools, from a guest of
+// the same plugin.
+func (p *Plugin) reentry(ctx context.Context) error {
+	caller := callOf(ctx)
+	for c := caller; c != nil; c = c.outer {
+		if c.plugin == p {
+			caller.reentered = true
+			return fmt.Errorf("plugin %q calls itself: %w", p.pkg.Manifest.Name, abi.ErrReentrant)
+		}
+	}
+	return nil
+}
