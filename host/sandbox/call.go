@@ -74,19 +74,24 @@ func (p *Plugin) begin(ctx context.Context, from host.Call, early bool) (context
 	c.logs = newLogs(p.loader.Log, LogLine{Plugin: p.pkg.Manifest.Name, Tool: from.Tool, Call: from.ID},
 		c.limits.LogLines, c.limits.LogLine)
 	c.budget = reach.NewBudget(c.limits)
+	c.sys = c.system()
+	ctx, c.watch = startWatch(ctx, c.limits.Time, from.Waited)
+	return &callContext{ctx, c}, c
+}
+
+// system makes the call's side of WASI; without rights at initialisation.
+func (c *call) system() *wasi.System {
 	conf := wasi.Config{Stdout: &c.logs.out, Stderr: &c.logs.err}
-	if !early {
-		c.rights = from.Rights
+	if !c.early {
+		c.rights = c.from.Rights
 		c.rights.Note = c.note
 		conf.Rights = c.rights
 		conf.FineClock = c.rights.Grants.Check(policy.Use{Cap: abi.ClockFine}) == nil
-		if p.loader.Tree != nil {
-			conf.Tree = p.loader.Tree(from.Caller)
+		if tree := c.plugin.loader.Tree; tree != nil {
+			conf.Tree = tree(c.from.Caller)
 		}
 	}
-	c.sys = wasi.New(conf)
-	ctx, c.watch = startWatch(ctx, c.limits.Time, from.Waited)
-	return &callContext{ctx, c}, c
+	return wasi.New(conf)
 }
 
 // enter waits for a place among the calls of the plugin and of all plugins.

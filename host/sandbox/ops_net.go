@@ -178,13 +178,13 @@ func estimate(q ModelRequest) int64 {
 }
 
 func modelRequest(h modelHeader, body []byte) (q ModelRequest, err error) {
-	if (h.Prompt == "") == (len(h.Messages) == 0) {
+	if h.Prompt != "" && len(h.Messages) > 0 {
 		return q, invalid("either prompt or messages, not both")
 	}
 	if h.MaxTokens < 0 {
 		return q, invalid("max_tokens is not below zero")
 	}
-	if h.Prompt != "" {
+	if len(h.Messages) == 0 {
 		h.Messages = []modelMessageJSON{{"user", h.Prompt}}
 	}
 	q.System, q.MaxTokens = h.System, h.MaxTokens
@@ -210,7 +210,14 @@ func modelRequest(h modelHeader, body []byte) (q ModelRequest, err error) {
 		if !utf8.Valid(body) {
 			return q, invalid("the text after the images is not UTF-8")
 		}
-		last.Content[0].Text += "\n\n" + string(body)
+		text := &last.Content[0].Text
+		if *text != "" {
+			*text += "\n\n"
+		}
+		*text += string(body)
+	}
+	if last.Content[0].Text == "" {
+		return q, invalid("the model is asked nothing")
 	}
 	last.Content = append(images, last.Content...)
 	return q, nil

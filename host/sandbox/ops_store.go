@@ -47,6 +47,9 @@ func opKVSet(ctx context.Context, c *call, h keyHeader, body []byte) (any, []byt
 func opKVDelete(ctx context.Context, c *call, h keyHeader, _ []byte) (any, []byte, error) {
 	kv, err := c.kv(h.Key)
 	if err == nil {
+		_, err = kv.Get(ctx, c.rights, c.plugin.id(), h.Key) // a missing key is an error of elf/1
+	}
+	if err == nil {
 		err = kv.Delete(ctx, c.rights, c.plugin.id(), h.Key)
 	}
 	return nil, nil, err

@@ -80,13 +80,13 @@ func checkExports(r *vet.Report) error {
 		switch {
 		case !ok && e.required:
 			return abiErrorf("there is no export %q", e.name)
-		case ok && s.Kind != wasmbin.KindFunc:
+		case ok && s.Kind != wasmbin.Function:
 			return abiErrorf("the export %q is no function", e.name)
 		case ok && s.Type.String() != want.String():
 			return abiErrorf("the export %q has the type %v, not %v", e.name, s.Type, want)
 		}
 	}
-	if s, ok := r.Export(abi.ExportMemory); !ok || s.Kind != wasmbin.KindMemory {
+	if s, ok := r.Export(abi.ExportMemory); !ok || s.Kind != wasmbin.MemoryKind {
 		return abiErrorf("there is no export %q that is a memory", abi.ExportMemory)
 	}
 	return nil
@@ -134,12 +134,13 @@ func (g *program) close(ctx context.Context) error {
 // get gives a clean instance for the call. Initialisation has the call's time
 // and nobody's rights.
 func (g *program) get(ctx context.Context, c *call) (*instance, error) {
-	early := c.early
+	early, sys := c.early, c.sys
 	c.early = true
-	defer func() { c.early = early }()
-	sys := c.sys
-	defer func() { c.sys = sys }()
-	c.sys = c.bareSystem()
+	c.sys = c.system()
+	defer func() {
+		c.sys.Close()
+		c.early, c.sys = early, sys
+	}()
 	conf := wazero.NewModuleConfig().WithName("").WithStartFunctions().WithRandSource(rand.Reader)
 	mod, err := g.rt.InstantiateModule(ctx, g.code, conf)
 	if err != nil {

@@ -1,9 +1,11 @@
 package sandbox
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +13,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/sandbox/wasi"
 )
 
@@ -105,4 +108,103 @@ func (t *tape) run(name string, mod api.Module, stack []uint64, n int, f func(wa
 func (t *tape) request(frame []byte) {
 	sum := sha256.Sum256(frame)
 	t.asked = hex.EncodeToString(sum[:8])
+}
+
+// answer serves a host function from the recording, after the guest asked the
+// same thing.
+func (t *tape) answer(name string, mod api.Module, stack []uint64, n int, f func(wasi.Memory)) {
+	if name == exitFunc {
+		f(wasi.MemoryOf(mod, nil)) // it answers nothing
+		return
+	}
+	at := t.next
+	asked := describeEvent(Event{Func: name, Params: stack[:n]})
+	if at >= len(t.rec.Events) {
+		panic(&Difference{at, "no further host call", asked})
+	}
+	e := &t.rec.Events[at]
+	t.next++
+	if e.Func != name || !slices.Equal(e.Params, stack[:n]) {
+		panic(&Difference{at, describeEvent(*e), asked})
+	}
+	if e.Request != "" {
+		frame, _ := wasi.MemoryOf(mod, nil).Copy(uint32(stack[0]), uint32(stack[1]))
+		if t.request(frame); t.asked != e.Request {
+			panic(&Difference{at, name + " with request " + e.Request, name + " with request " + t.asked})
+		}
+	}
+	m := wasi.MemoryOf(mod, nil)
+	for _, w := range e.Writes {
+		if !m.Write(w.Offset, w.Bytes) {
+			panic(&Difference{at, fmt.Sprintf("a write of %d bytes at %#x", len(w.Bytes), w.Offset), "a smaller memory"})
+		}
+	}
+	if len(stack) > 0 {
+		stack[0] = e.Result
+	}
+}
+
+const exitFunc = wasi.ModuleName + ".proc_exit"
+
+func describeEvent(e Event) string { return fmt.Sprintf("%s%v", e.Func, e.Params) }
+
+// finish completes a recording, or compares the end of a replay.
+func (t *tape) finish(r abi.Receipt, res abi.Result, err error) {
+	end := Recording{Plugin: r.Plugin, Digest: r.Digest, Result: res, Fuel: r.Fuel}
+	if err != nil {
+		end.Error = err.Error()
+	}
+	if t.replay {
+		t.rec = &end
+		return
+	}
+	end.Tool, end.Args, end.Events, end.Seed = r.Tool, t.rec.Args, t.rec.Events, t.rec.Seed
+	*t.rec = end
+}
+
+// Replay runs a recorded call again, against the recorded answers: nothing of
+// the world is touched. It returns nil when the module asked the same
+// questions, gave the same result and used the same fuel, else a *Difference.
+func (p *Plugin) Replay(ctx context.Context, rec *Recording) error {
+	if rec.Digest != p.pkg.Digest {
+		return fmt.Errorf("the recording is of the module %s, this one is %s", rec.Digest, p.pkg.Digest)
+	}
+	if err := p.hold(); err != nil {
+		return err
+	}
+	defer p.calls.Done()
+	prog, err := p.program(ctx, nil)
+	if err != nil {
+		return err
+	}
+	t := &tape{rec: rec, replay: true}
+	_, err = p.enter(ctx, prog, host.Call{Tool: rec.Tool, Args: rec.Args}, t)
+	var diff *Difference
+	if errors.As(err, &diff) {
+		return diff
+	}
+	return compareEnds(rec, t.rec, t.next)
+}
+
+func compareEnds(was, is *Recording, events int) error {
+	a, _ := json.Marshal(was.Result)
+	b, _ := json.Marshal(is.Result)
+	switch {
+	case was.Error != is.Error:
+		return &Difference{-1, "the error " + quoteOrNone(was.Error), "the error " + quoteOrNone(is.Error)}
+	case !bytes.Equal(a, b):
+		return &Difference{-1, "the result " + oneLine(string(a)), "the result " + oneLine(string(b))}
+	case events != len(was.Events):
+		return &Difference{events, describeEvent(was.Events[events]), "the end of the call"}
+	case was.Fuel != is.Fuel:
+		return &Difference{-1, fmt.Sprintf("fuel %d", was.Fuel), fmt.Sprintf("fuel %d", is.Fuel)}
+	}
+	return nil
+}
+
+func quoteOrNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return fmt.Sprintf("%q", s)
 }

@@ -64,6 +64,9 @@ func (p *Plugin) enter(ctx context.Context, prog *program, from host.Call, t *ta
 	}
 	cctx, c := p.begin(ctx, from, false)
 	c.inside, c.tape = true, t
+	if t != nil && !t.replay {
+		t.rec.Args = from.Args
+	}
 	defer c.leave()
 	in, err := prog.get(cctx, c)
 	if err == nil {
