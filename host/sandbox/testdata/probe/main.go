@@ -58,12 +58,14 @@ func init() {
 			n, err := f.Read(b)
 			return string(b[:n]), err
 		},
-		"write":   func(_ context.Context, a in) (string, error) { return "ok", os.WriteFile(a.A, []byte(a.B), 0o644) },
-		"append":  appendTo,
-		"list":    list,
-		"trunc":   func(_ context.Context, a in) (string, error) { return "ok", os.Truncate(a.A, 0) },
-		"otrunc":  openTrunc,
-		"chtimes": func(_ context.Context, a in) (string, error) { return "ok", os.Chtimes(a.A, time.Unix(1, 0), time.Unix(1, 0)) },
+		"write":  func(_ context.Context, a in) (string, error) { return "ok", os.WriteFile(a.A, []byte(a.B), 0o644) },
+		"append": appendTo,
+		"list":   list,
+		"trunc":  func(_ context.Context, a in) (string, error) { return "ok", os.Truncate(a.A, 0) },
+		"otrunc": openTrunc,
+		"chtimes": func(_ context.Context, a in) (string, error) {
+			return "ok", os.Chtimes(a.A, time.Unix(1, 0), time.Unix(1, 0))
+		},
 		"mkdir":   func(_ context.Context, a in) (string, error) { return "ok", os.Mkdir(a.A, 0o755) },
 		"rename":  func(_ context.Context, a in) (string, error) { return "ok", os.Rename(a.A, a.B) },
 		"remove":  func(_ context.Context, a in) (string, error) { return "ok", os.Remove(a.A) },
@@ -100,8 +102,12 @@ func init() {
 			time.Sleep(time.Duration(a.N) * time.Millisecond)
 			return "slept", nil
 		},
-		"exit":  func(_ context.Context, a in) (string, error) { os.Exit(a.N); return "", nil },
-		"panic": func(_ context.Context, a in) (string, error) { go func() { panic(a.A) }(); time.Sleep(time.Second); return "", nil },
+		"exit": func(_ context.Context, a in) (string, error) { os.Exit(a.N); return "", nil },
+		"panic": func(_ context.Context, a in) (string, error) {
+			go func() { panic(a.A) }()
+			time.Sleep(time.Second)
+			return "", nil
+		},
 		"grow": func(_ context.Context, a in) (string, error) {
 			b := make([]byte, a.N<<20)
 			for i := 0; i < len(b); i += 4096 {
