@@ -41,12 +41,8 @@ type Const struct {
 func EvalConst(expr []byte) (k Const, ok bool) {
 	c := cursor{b: expr}
 	switch k.Op = Op(c.byte()); k.Op {
-	case OpI32Const:
-		k.Value = c.s64(32)
-	case OpI64Const:
-		k.Value = c.s64(64)
-	case OpF32Const, OpF64Const:
-		c.constant(k.Op)
+	case OpI32Const, OpI64Const, OpF32Const, OpF64Const:
+		k.Value = c.constant(k.Op)
 	case OpGlobalGet, OpRefFunc:
 		k.Index = c.u32()
 	case OpRefNull:

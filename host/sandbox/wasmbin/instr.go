@@ -67,6 +67,7 @@ type Instr struct {
 	X, Y       uint32
 	Typed      bool    // a block whose type is the type index X
 	Result     ValType // a block with one result and no parameters, or 0
+	Value      int64   // of i32.const and i64.const
 	targets    cursor
 }
 
@@ -133,7 +134,7 @@ func (s *Scanner) Next() bool {
 	case op >= 0x28 && op <= 0x3e:
 		s.memArg()
 	case op >= OpI32Const && op <= OpF64Const:
-		c.constant(op)
+		s.In.Value = c.constant(op)
 	case op == 0xfc:
 		op = s.bulk()
 	case op == 0xfd:
@@ -180,17 +181,19 @@ func (s *Scanner) rare(op Op) {
 	}
 }
 
-func (c *cursor) constant(op Op) {
+// constant reads the immediate of a const instruction; floats give zero.
+func (c *cursor) constant(op Op) int64 {
 	switch op {
 	case OpI32Const:
-		c.s64(32)
+		return c.s64(32)
 	case OpI64Const:
-		c.s64(64)
+		return c.s64(64)
 	case OpF32Const:
 		c.take(4)
 	case OpF64Const:
 		c.take(8)
 	}
+	return 0
 }
 
 func (s *Scanner) blockType() {

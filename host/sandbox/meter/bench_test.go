@@ -1,0 +1,79 @@
+package meter_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/elfhost/elfhost/host/sandbox/internal/wasmtest"
+	"github.com/elfhost/elfhost/host/sandbox/meter"
+)
+
+var kernels = []struct {
+	fn     string
+	c, go_ uint64
+}{
+	{"sha", 300, 60},
+	{"tight", 300_000, 100_000},
+	{"fib", 21, 17},
+	{"jsonk", 8, 20},
+}
+
+// BenchmarkMetering compares each kernel with itself, not metered, in the same
+// run: the fastest of alternating rounds. It prints one line per figure.
+func BenchmarkMetering(b *testing.B) {
+	var logs float64
+	worst, n := 0.0, 0
+	for _, g := range []struct {
+		name string
+		wasm []byte
+	}{{"c", wasmtest.C(b)}, {"go", wasmtest.Go(b)}} {
+		base, metered := start(b, g.wasm), start(b, rewrite(b, g.wasm))
+		plain(b, base, "makejson", 8<<10)
+		if _, _, err := run(context.Background(), metered, meter.Limits{}, "makejson", 8<<10); err != nil {
+			b.Fatal(err)
+		}
+		for _, k := range kernels {
+			arg := k.c
+			if g.name == "go" {
+				arg = k.go_
+			}
+			var best [2]time.Duration
+			for range 15 {
+				for i := range best {
+					t0 := time.Now()
+					if i == 0 {
+						plain(b, base, k.fn, arg)
+					} else {
+						ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+						if _, _, err := run(ctx, metered, meter.Limits{}, k.fn, arg); err != nil {
+							b.Fatal(err)
+						}
+						cancel()
+					}
+					if d := time.Since(t0); best[i] == 0 || d < best[i] {
+						best[i] = d
+					}
+				}
+			}
+			r := float64(best[1]) / float64(best[0])
+			fmt.Printf("figure\tmetered/unmetered %s %s\t%.2f\t-\tok\n", g.name, k.fn, r)
+			logs += math.Log(r)
+			worst = max(worst, r)
+			n++
+		}
+	}
+	figure("metered/unmetered geometric mean", math.Exp(logs/float64(n)), 1.25)
+	figure("metered/unmetered worst", worst, 2.0)
+	b.ReportMetric(worst, "worst-ratio")
+}
+
+func figure(name string, v, goal float64) {
+	verdict := "ok"
+	if v > goal {
+		verdict = "short"
+	}
+	fmt.Printf("figure\t%s\t%.2f\t%.2f\t%s\n", name, v, goal, verdict)
+}
