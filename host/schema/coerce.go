@@ -60,7 +60,7 @@ type coercion struct {
 // read parses the arguments; none at all, or null, are an empty object where
 // an object is expected.
 func (c *coercion) read(args []byte, top *node) (any, error) {
-	args = bytes.TrimSpace(args)
+	args = bytes.Trim(args, " \t\r\n")
 	if len(args) == 0 {
 		c.changed = true
 		return map[string]any{}, nil
@@ -137,8 +137,8 @@ func (c *coercion) convert(v any, n *node, at place) any {
 	if n.types&tArray != 0 && v != nil {
 		to := itemOf(c.alternatives(n), 0)
 		item := c.value(v, to, at.item(0))
-		if to != nil && to.types&typeOf(item) == 0 {
-			return v
+		if to == nil && typeOf(v) == tObject || to != nil && to.types&typeOf(item) == 0 {
+			return v // an object is wrapped only where objects are known to be listed
 		}
 		c.note(at, "was one value and was read as an array of one element")
 		return []any{item}

@@ -18,8 +18,8 @@ const schemaURL = "elf:///schema"
 // Work a validation may do: some for any value, and more for each of its
 // nodes. A unit is one subschema applied to one value.
 const (
-	workBase = 100_000
-	workNode = 100
+	workBase = 10_000
+	workNode = 50
 )
 
 var errBudget = errors.New("checking it takes too much work: the schema tries too many alternatives on it")
