@@ -102,6 +102,10 @@ func (d *document) convert() {
 // render writes the document for the model: what the host knows, then what the
 // page says, between markers that the page cannot foresee.
 func (d *document) render() string {
+	if len(d.text) > maxBody {
+		d.text = clip(d.text, maxBody)
+		d.notes = append(d.notes, fmt.Sprintf("The text is longer than %d MB: this is its beginning (truncated).", maxBody>>20))
+	}
 	var b strings.Builder
 	field := func(name, value string) {
 		if value = strings.Join(strings.Fields(value), " "); value != "" {

@@ -112,7 +112,7 @@ func markdown(n *html.Node, at *url.URL) (string, error) {
 		base.NewBasePlugin(),
 		commonmark.NewCommonmarkPlugin(),
 		strikethrough.NewStrikethroughPlugin(),
-		table.NewTablePlugin(table.WithHeaderPromotion(true), table.WithSkipEmptyRows(true), table.WithSpanCellBehavior(table.SpanBehaviorMirror)),
+		table.NewTablePlugin(table.WithHeaderPromotion(true), table.WithSkipEmptyRows(true), table.WithCellPaddingBehavior(table.CellPaddingBehaviorMinimal)),
 	))
 	out, err := c.ConvertNode(n, converter.WithDomain(at.String()))
 	return strings.TrimSpace(string(out)), err

@@ -99,6 +99,11 @@ func TestWF02DeepNesting(t *testing.T) {
 		"foster":      strings.Repeat("<table><b><a href=x>", 50_000) + "the text",
 		"foreign":     strings.Repeat("<svg><foreignObject><div>", 50_000) + "</svg>the text",
 		"template":    "the text" + strings.Repeat("<template>", 100_000),
+		"quotes":      strings.Repeat("<blockquote>", 200) + strings.Repeat("a<br>", 20_000) + "the text",
+		"lists":       strings.Repeat("<ul><li>a", 200) + strings.Repeat("<li>b", 15_000) + "the text",
+		"wide table":  "<table><tr>" + strings.Repeat("<td>x", 10_000) + strings.Repeat("<tr><td>b", 6_000) + "<tr><td>the text</table>",
+		"spans":       "<table><tr>" + strings.Repeat("<td colspan=9 rowspan=9>x", 100) + strings.Repeat("<tr><td>b", 12_000) + "<tr><td>the text</table>",
+		"wide cell":   "<table><tr><th>a<th>" + strings.Repeat("b", 200_000) + strings.Repeat("<tr><td>x<td>y", 7_000) + "<tr><td>the text</table>",
 	} {
 		t.Run(name, func(t *testing.T) {
 			start := time.Now()
@@ -108,6 +113,9 @@ func TestWF02DeepNesting(t *testing.T) {
 			}
 			if took := time.Since(start); took > 5*time.Second {
 				t.Errorf("it took %v", took)
+			}
+			if len(a.text) > 10*maxBytes {
+				t.Errorf("%d bytes of page became %d of text", len(page), len(a.text))
 			}
 		})
 	}

@@ -12,11 +12,13 @@ import (
 // Limits of what is handed to the parser. golang.org/x/net/html refuses more
 // than 512 open elements, and Readability walks the tree many times over.
 const (
-	maxDepth      = 256     // open elements by the reducer's own count, which can be a little under the parser's
+	maxDepth      = 100     // open elements by the reducer's own count, which can be a little under the parser's
+	maxQuotes     = 16      // open quotations and lists, each of which indents every line in it
 	maxFormatting = 24      // open elements that a parser re-opens in every block
-	maxNodes      = 20_000  // elements and texts, past which a page is read as plain text
+	maxNodes      = 50_000  // elements and texts, past which a page is read as plain text
 	maxBytes      = 2 << 20 // of the reduced page, likewise
 	maxAttribute  = 2 << 10 // bytes of one attribute's value
+	maxColumns    = 100     // of a table, each of which is written in all its rows
 	maxMetadata   = 64 << 10
 )
 
@@ -58,7 +60,9 @@ type reducer struct {
 	out        bytes.Buffer
 	open       []atom.Atom       // 0 for an unknown element
 	count      map[atom.Atom]int // of each in open, so that most searches need not be made
-	formatting int
+	formatting int               // of open
+	quotes     int               // of open
+	cells      int               // of the row that was opened last, spans counted
 	nodes      int
 	deep       bool
 }
@@ -78,9 +82,19 @@ func (r *reducer) start(selfClosing bool) {
 		return
 	}
 	r.imply(tag)
-	if len(r.open) >= maxDepth || (formats[tag] && r.formatting >= maxFormatting) {
+	if len(r.open) >= maxDepth || formats[tag] && r.formatting >= maxFormatting || indents[tag] && r.quotes >= maxQuotes {
 		r.deep = true
 		return
+	}
+	switch tag {
+	case atom.Tr:
+		r.cells = 0
+	case atom.Td, atom.Th:
+		if r.cells++; r.cells > maxColumns {
+			r.deep = true
+			r.out.WriteByte(' ')
+			return
+		}
 	}
 	r.nodes++
 	r.out.WriteByte('<')
@@ -88,6 +102,9 @@ func (r *reducer) start(selfClosing bool) {
 	for more {
 		var key, value []byte
 		key, value, more = r.z.TagAttr()
+		if string(key) == "colspan" && keep("colspan", value) {
+			r.cells += int(value[0]-'0') - 1
+		}
 		if keep(string(key), value) {
 			r.out.WriteByte(' ')
 			r.out.Write(key)
@@ -105,6 +122,9 @@ func (r *reducer) start(selfClosing bool) {
 func (r *reducer) push(tag atom.Atom) {
 	r.open = append(r.open, tag)
 	r.count[tag]++
+	if indents[tag] {
+		r.quotes++
+	}
 	if formats[tag] {
 		r.formatting++
 	}
@@ -118,6 +138,9 @@ func (r *reducer) pop(i int) {
 		tag := r.open[len(r.open)-1]
 		r.open = r.open[:len(r.open)-1]
 		r.count[tag]--
+		if indents[tag] {
+			r.quotes--
+		}
 		if formats[tag] {
 			r.formatting--
 			if len(r.open) > i {

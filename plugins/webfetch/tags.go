@@ -24,6 +24,7 @@ var (
 	// formats are the elements of the HTML standard's list of active formatting elements.
 	formats = set(atom.A, atom.B, atom.Big, atom.Code, atom.Em, atom.Font, atom.I, atom.Nobr, atom.S, atom.Small,
 		atom.Strike, atom.Strong, atom.Tt, atom.U)
+	indents = set(atom.Blockquote, atom.Ul, atom.Ol, atom.Dl, atom.Menu, atom.Dir)
 )
 
 // closing is one way in which a start tag closes an open element.
@@ -71,6 +72,8 @@ func keep(key string, value []byte) bool {
 	switch key {
 	case "style": // only what hides an element counts
 		return bytes.Contains(value, []byte("display")) || bytes.Contains(value, []byte("visibility"))
+	case "colspan", "rowspan": // a span is written out: cells for nothing
+		return len(value) == 1 && value[0] >= '1' && value[0] <= '9'
 	case "src", "srcset", "href":
 		return !bytes.HasPrefix(value, []byte("data:")) && !bytes.HasPrefix(bytes.ToLower(value), []byte("javascript:"))
 	}
