@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/builtins/internal/textfile"
@@ -160,7 +159,7 @@ func (r *room) save(ctx context.Context, c host.Call, d *document, raw []byte) e
 			if now == nil {
 				return fmt.Errorf("%s was removed while it was edited; nothing was written: read it again", d.show)
 			}
-			if now.Size() != d.info.Size() || !now.ModTime().Equal(d.info.ModTime()) || !os.SameFile(now, d.info) {
+			if now.Size() != d.info.Size() || !now.ModTime().Equal(d.info.ModTime()) {
 				return fmt.Errorf("%s changed while it was edited; nothing was written: read it again", d.show)
 			}
 			return nil

@@ -118,13 +118,15 @@ func spaceMatches(text, old []byte) []int {
 		return nil
 	}
 	var lines []int
-	for at := 0; len(lines) < 3; {
+	work := 4 << 20 // words compared
+	for at := 0; len(lines) < 3 && work > 0; {
 		i := bytes.Index(text[at:], want[0])
 		if i < 0 {
 			return lines
 		}
 		at += i
-		if fieldsAt(text[at:], want) {
+		n := fieldsAt(text[at:], want)
+		if work -= n + 1; n == len(want) {
 			lines = append(lines, lineAt(text, at))
 		}
 		at += len(want[0])
@@ -132,17 +134,18 @@ func spaceMatches(text, old []byte) []int {
 	return lines
 }
 
-func fieldsAt(text []byte, want [][]byte) bool {
+// fieldsAt counts how many of the words text begins with.
+func fieldsAt(text []byte, want [][]byte) int {
 	for i, w := range want {
 		if i > 0 {
 			text = bytes.TrimLeftFunc(text, unicode.IsSpace)
 		}
 		if !bytes.HasPrefix(text, w) {
-			return false
+			return i
 		}
 		text = text[len(w):]
 	}
-	return true
+	return len(want)
 }
 
 func lineAt(text []byte, off int) int { return 1 + bytes.Count(text[:off], []byte{'\n'}) }

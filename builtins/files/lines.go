@@ -59,6 +59,7 @@ type line struct {
 type page struct {
 	lines []line
 	more  bool // the file goes on
+	extra int  // lines that were read past the last one given
 	crlf  bool
 	bad   bool // some bytes are not UTF-8
 }
@@ -89,7 +90,7 @@ func readPage(ctx context.Context, r *bufio.Reader, b bounds) (page, error) {
 			return p, nil
 		}
 		if b.total > 0 && len(p.lines) > 0 && total+len(l.text)+1 > b.total {
-			p.more = true
+			p.more, p.extra = true, 1
 			return p, nil
 		}
 		if n := len(l.text); n > 0 && n == l.size && l.text[n-1] == '\r' {

@@ -87,7 +87,7 @@ func mixed(old, new [][]byte, ends []bool) []byte {
 	}
 	var out []byte
 	for i, line := range new {
-		j := i
+		j := min(i, max(len(old)-back-1, 0))
 		if i >= len(new)-back {
 			j = len(old) - (len(new) - i)
 		}

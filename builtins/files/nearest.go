@@ -8,7 +8,8 @@ const (
 	nearOld     = 200     // lines of the old text that vote
 	nearVotes   = 1 << 20 // votes in all
 	nearShown   = 12      // lines shown
-	nearWorth   = 40      // percent of likeness below which nothing is shown
+	nearWorth   = 25      // percent of likeness of a window below which nothing is shown
+	nearLine    = 40      // the same of a line that may stand for the window
 	nearSources = 64      // windows that are measured
 )
 
@@ -74,7 +75,7 @@ func byLongest(have, want [][]byte) []int {
 	pairs := pairsOf(want[pivot])
 	votes := make(map[int]int)
 	for i, line := range have {
-		if score := likeness(pairs, line); score >= nearWorth {
+		if score := likeness(pairs, line); score >= nearLine {
 			votes[i-pivot] = score
 		}
 	}

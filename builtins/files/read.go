@@ -160,7 +160,7 @@ func (r *room) page(ctx context.Context, s *source, from int, b bounds) (page, i
 		if err != nil {
 			return page{}, 0, nil, err
 		}
-		return p, total + n, nil, nil
+		return p, total + p.extra + n, nil, nil
 	}
 	if p.more {
 		total = 0

@@ -184,7 +184,7 @@ func parseRG(args []string) (*rgCommand, error) {
 	}
 	if !c.patterns && c.mode != listFiles && !c.typeList {
 		if len(free) == 0 {
-			return nil, fmt.Errorf("args has no pattern: give it as the first argument that is no flag, or with -e.")
+			return nil, fmt.Errorf("args has no pattern: give it as the first argument that is no flag, or with -e")
 		}
 		c.exprs, free = free[:1], free[1:]
 	}

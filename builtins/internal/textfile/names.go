@@ -81,12 +81,30 @@ func legacyName(b []byte) string {
 		return strings.ToLower(string(m[1]))
 	}
 	best, name := 0, "ISO-8859-1 or windows-1252"
+	if !clustered(b) {
+		return name
+	}
 	for _, c := range candidates() {
 		if s := plausible(b, c.enc, c.letters); s > best {
 			best, name = s, c.name
 		}
 	}
 	return name
+}
+
+// clustered reports whether bytes outside ASCII mostly stand side by side, as
+// they do in every script but Latin.
+func clustered(b []byte) bool {
+	high, beside := 0, 0
+	for i, c := range b {
+		if c >= 0x80 {
+			high++
+			if i > 0 && b[i-1] >= 0x80 || i+1 < len(b) && b[i+1] >= 0x80 {
+				beside++
+			}
+		}
+	}
+	return beside*4 >= high*3
 }
 
 type candidate struct {
