@@ -1,0 +1,223 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/host/policy"
+)
+
+// manifestFile is elf.toml.
+type manifestFile struct {
+	ABI         string     `toml:"abi"`
+	Name        string     `toml:"name"`
+	Version     string     `toml:"version"`
+	Publisher   string     `toml:"publisher"`
+	Description string     `toml:"description"`
+	License     string     `toml:"license"`
+	Homepage    string     `toml:"homepage"`
+	Needs       []needFile `toml:"needs"`
+	Tools       []toolFile `toml:"tools"`
+	Limits      limitsFile `toml:"limits"`
+}
+
+type needFile struct {
+	Cap    string `toml:"cap"`
+	Scope  any    `toml:"scope"`
+	Reason string `toml:"reason"`
+}
+
+type toolFile struct {
+	Name        string `toml:"name"`
+	Description string `toml:"description"`
+	Input       any    `toml:"input"`
+	Output      any    `toml:"output"`
+	ReadOnly    bool   `toml:"read_only"`
+}
+
+// limitsFile is [limits] of a manifest and of a policy.
+type limitsFile struct {
+	Memory    Size     `toml:"memory"`
+	Time      Duration `toml:"time"`
+	Fuel      int64    `toml:"fuel"`
+	HostCalls int      `toml:"host_calls"`
+	Output    Size     `toml:"output"`
+	LogLines  int      `toml:"log_lines"`
+	LogLine   Size     `toml:"log_line"`
+	Requests  int      `toml:"requests"`
+	BytesIn   Size     `toml:"bytes_in"`
+	BytesOut  Size     `toml:"bytes_out"`
+	Parallel  int      `toml:"parallel"`
+}
+
+func (l limitsFile) limits(file string, ls lines) (abi.Limits, error) {
+	for key, n := range map[string]int64{"fuel": l.Fuel, "host_calls": int64(l.HostCalls), "log_lines": int64(l.LogLines), "requests": int64(l.Requests), "parallel": int64(l.Parallel)} {
+		if n < 0 {
+			return abi.Limits{}, ls.fail(file, "limits."+key, "limits.%s is negative", key)
+		}
+	}
+	if l.LogLine.Bytes > 1<<20 {
+		return abi.Limits{}, ls.fail(file, "limits.log_line", "limits.log_line is over 1MiB")
+	}
+	return abi.Limits{
+		Memory: l.Memory.Bytes, Time: l.Time.Duration, Fuel: l.Fuel, HostCalls: l.HostCalls, Output: l.Output.Bytes,
+		LogLines: l.LogLines, LogLine: int(l.LogLine.Bytes), Requests: l.Requests, BytesIn: l.BytesIn.Bytes, BytesOut: l.BytesOut.Bytes, Parallel: l.Parallel,
+	}, nil
+}
+
+// Bounds of a manifest, so that the screen that shows it stays readable.
+const (
+	maxNeeds  = 64
+	maxScopes = 64
+	maxTools  = 256
+	maxText   = 4 << 10
+)
+
+// ReadManifest reads elf.toml. file names it in errors.
+func ReadManifest(b []byte, file string) (*abi.Manifest, error) {
+	var f manifestFile
+	ls, err := decode(b, file, &f)
+	if err != nil {
+		return nil, err
+	}
+	m := &abi.Manifest{ABI: f.ABI, Name: f.Name, Version: f.Version, Publisher: f.Publisher, Description: f.Description, License: f.License, Homepage: f.Homepage}
+	if err := checkHead(m, file, ls); err != nil {
+		return nil, err
+	}
+	if len(f.Needs) > maxNeeds || len(f.Tools) > maxTools {
+		return nil, ls.fail(file, "", "it has more than %d needs or %d tools", maxNeeds, maxTools)
+	}
+	for i, n := range f.Needs {
+		need, err := n.need(file, fmt.Sprintf("needs[%d]", i), ls)
+		if err != nil {
+			return nil, err
+		}
+		m.Needs = append(m.Needs, need)
+	}
+	for i, t := range f.Tools {
+		tool, err := t.tool(file, fmt.Sprintf("tools[%d]", i), ls)
+		if err != nil {
+			return nil, err
+		}
+		m.Tools = append(m.Tools, tool)
+	}
+	if m.Limits, err = f.Limits.limits(file, ls); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func checkHead(m *abi.Manifest, file string, ls lines) error {
+	switch {
+	case m.ABI == "":
+		return ls.fail(file, "", "abi is missing: write abi = %q", abi.Version)
+	case m.ABI != abi.Version:
+		return ls.fail(file, "abi", "this host speaks %s, not %q", abi.Version, m.ABI)
+	case m.Name == "":
+		return ls.fail(file, "", "name is missing")
+	case m.Version == "":
+		return ls.fail(file, "", "version is missing")
+	}
+	if err := abi.CheckName(m.Name); err != nil {
+		return ls.fail(file, "name", "%w", err)
+	}
+	for _, t := range []struct {
+		key, text string
+		most      int
+	}{{"version", m.Version, 64}, {"publisher", m.Publisher, 128}, {"license", m.License, 128}, {"homepage", m.Homepage, 1024}, {"description", m.Description, maxText}} {
+		if len(t.text) > t.most {
+			return ls.fail(file, t.key, "%s is longer than %d bytes", t.key, t.most)
+		}
+		if strings.ContainsFunc(t.text, func(r rune) bool {
+			return unicode.IsControl(r) && !(t.key == "description" && (r == '\n' || r == '\t'))
+		}) {
+			return ls.fail(file, t.key, "%s contains control characters", t.key)
+		}
+	}
+	if strings.ContainsAny(m.Version, " /\\") {
+		return ls.fail(file, "version", "version %q is not a version such as 1.2.0", m.Version)
+	}
+	return nil
+}
+
+func (n needFile) need(file, key string, ls lines) (abi.Need, error) {
+	need := abi.Need{Cap: abi.Capability(n.Cap), Reason: n.Reason}
+	switch {
+	case n.Cap == "":
+		return need, ls.fail(file, key, "a need has no cap")
+	case !need.Cap.Known():
+		return need, ls.fail(file, key+".cap", "unknown capability %q", n.Cap)
+	case len(n.Reason) > maxText || strings.ContainsFunc(n.Reason, unicode.IsControl):
+		return need, ls.fail(file, key+".reason", "the reason is too long or contains control characters")
+	}
+	scope, err := texts(n.Scope)
+	if err != nil {
+		return need, ls.fail(file, key+".scope", "scope: %w", err)
+	}
+	if len(scope) > maxScopes {
+		return need, ls.fail(file, key+".scope", "a need has at most %d scopes", maxScopes)
+	}
+	need.Scope = scope
+	if _, err := policy.FromNeeds([]abi.Need{need}); err != nil {
+		return need, ls.fail(file, scopeKey(need, key, ls), "%w", err)
+	}
+	return need, nil
+}
+
+// scopeKey finds the scope that is wrong.
+func scopeKey(n abi.Need, key string, ls lines) string {
+	for i, s := range n.Scope {
+		k := fmt.Sprintf("%s.scope[%d]", key, i)
+		if _, err := policy.FromNeeds([]abi.Need{{Cap: n.Cap, Scope: []string{s}}}); err != nil && ls[k] > 0 {
+			return k
+		}
+	}
+	if k := key + ".scope"; ls[k] > 0 {
+		return k
+	}
+	return key
+}
+
+func (t toolFile) tool(file, key string, ls lines) (abi.ToolDecl, error) {
+	d := abi.ToolDecl{Name: t.Name, Description: t.Description, ReadOnly: t.ReadOnly}
+	if t.Name == "" || len(t.Name) > 64 || strings.ContainsFunc(t.Name, func(r rune) bool {
+		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '-'
+	}) {
+		return d, ls.fail(file, key, "tool name %q: 1 to 64 letters, digits, _ and -", t.Name)
+	}
+	var err error
+	if d.Input, err = schema(t.Input); err != nil {
+		return d, ls.fail(file, key+".input", "input of tool %s: %w", t.Name, err)
+	}
+	if d.Input == nil {
+		d.Input = json.RawMessage(`{"type":"object"}`)
+	}
+	if d.Output, err = schema(t.Output); err != nil {
+		return d, ls.fail(file, key+".output", "output of tool %s: %w", t.Name, err)
+	}
+	return d, nil
+}
+
+// schema reads a JSON Schema given as a table or as JSON text.
+func schema(v any) (json.RawMessage, error) {
+	switch v := v.(type) {
+	case nil:
+		return nil, nil
+	case string:
+		var o map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(v), &o); err != nil {
+			return nil, fmt.Errorf("it is not a JSON object: %w", err)
+		}
+		return json.RawMessage(v), nil
+	case map[string]any:
+		b, err := json.Marshal(v)
+		if err != nil {
+			return nil, fmt.Errorf("it cannot be written as JSON: %w", err)
+		}
+		return b, nil
+	}
+	return nil, fmt.Errorf("it is neither a table nor JSON text")
+}
