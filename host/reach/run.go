@@ -2,15 +2,24 @@ package reach
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
 	"time"
 
+	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host/policy"
 )
 
 // Runner starts programs for a grant: empty stdin, a clean environment, an own
-// process group that is killed whole. Its zero value runs without a kernel
-// sandbox. Safe for concurrent use.
+// session and process group that is killed whole. Its zero value runs without a
+// kernel sandbox. Safe for concurrent use.
 type Runner struct {
 	Sandbox Sandbox
 }
@@ -19,31 +28,32 @@ type Runner struct {
 type Program struct {
 	Argv []string // Argv[0] is an absolute path, or a name looked up in Env's PATH
 	Dir  string   // absolute host path
-	// Env is the whole environment, "K=V"; nil: a clean default (PATH, HOME,
-	// LANG, TERM=dumb and so on, never the host's secrets).
+	// Env is the whole environment, "K=V"; nil: CleanEnv.
 	Env   []string
 	Stdin io.Reader // nil: empty
 	// Use is what the rights are asked; zero: exec of Argv, NUL-separated.
 	Use policy.Use
 
-	Pty     bool          // one stream on a terminal of 80×24 (not on Windows)
+	Pty     bool          // one stream on a terminal of 80×24 (Unix)
 	Timeout time.Duration // 0: none. At its end the group gets SIGTERM, then SIGKILL
-	Grace   time.Duration // after the program's own exit, wait this long for children that hold its output; 0 is 100 ms
+	// Grace is how long children that hold its output are waited for after the
+	// program's own exit; 0 is 100 ms. Then they are killed: nothing outlives it.
+	Grace time.Duration
 
 	Output int    // bytes kept, head and tail; 0 is 100 KiB
-	Log    string // host path of a file for the whole output; "": none
+	Log    string // host path of a new file for the whole output; "": none
 	LogCap int64  // bytes of Log; 0 is 64 MiB. At the cap the program is stopped
 	// Stream, if set, sees the output as it comes, in whole runes. It must not block.
 	Stream func([]byte)
 
-	// For the sandbox, absolute host paths. Dir and a private /tmp are always
-	// writable unless ReadOnly; what is in neither list can be read only if it
-	// is part of the system (/usr, /etc/ssl and so on).
+	// For the sandbox, absolute host paths. Dir and a private /tmp are
+	// writable unless ReadOnly, protected names in Dir aside; what is in neither
+	// list can be read only if it is part of the system (/usr, /etc/ssl and so on).
 	Write, Read []string
 	ReadOnly    bool
 	Network     bool
-	Pids        int   // 0 is 256
-	Memory      int64 // bytes of address space per process; 0: none
+	Pids        int   // processes at once; 0 is 256 (Linux: counted every few ms)
+	Memory      int64 // bytes of address space of each process; 0: none; needs a sandbox
 }
 
 // Exit is how a program ended.
@@ -52,7 +62,9 @@ type Exit struct {
 	Signal    string // "SIGKILL"
 	TimedOut  bool
 	LogFull   bool   // stopped at LogCap
-	Output    []byte // valid runes where the program wrote such; head and tail when Truncated
+	TooMany   bool   // stopped at Pids
+	Output    []byte // both streams; the head and the tail, joined, when Truncated
+	Head      int    // where in Output the cut is when Truncated
 	Truncated bool
 	Total     int64 // bytes written, kept or not
 	Wall      time.Duration
@@ -60,8 +72,8 @@ type Exit struct {
 }
 
 // Run runs a program to its end. A program that fails is an Exit, not an error;
-// an error means it did not start, was denied, or the context ended (then the
-// Exit still holds its output).
+// an error means that it did not start, was denied, or that the context ended
+// (then the Exit still holds its output).
 func (r *Runner) Run(ctx context.Context, rights policy.Rights, p Program) (Exit, error) {
 	j, err := r.Start(ctx, rights, p)
 	if err != nil {
@@ -70,8 +82,100 @@ func (r *Runner) Run(ctx context.Context, rights policy.Rights, p Program) (Exit
 	return j.Wait(ctx)
 }
 
+const (
+	defaultOutput = 100 << 10
+	defaultLogCap = 64 << 20
+	defaultGrace  = 100 * time.Millisecond
+	defaultPids   = 256
+	killAfter     = 2 * time.Second // between SIGTERM and SIGKILL
+)
+
 // Start starts a program that goes on after Start's caller has left: ctx
 // bounds the start alone. Wait for the job, or Kill it and then Wait.
 func (r *Runner) Start(ctx context.Context, rights policy.Rights, p Program) (*Job, error) {
-	return r.start(ctx, rights, p)
+	if len(p.Argv) == 0 || !filepath.IsAbs(p.Dir) {
+		return nil, fmt.Errorf("a program needs a command and an absolute folder: %w", abi.ErrInvalid)
+	}
+	for _, a := range p.Argv {
+		if strings.IndexByte(a, 0) >= 0 {
+			return nil, fmt.Errorf("an argument holds a NUL byte: %w", abi.ErrInvalid)
+		}
+	}
+	if p.Env == nil {
+		p.Env = CleanEnv()
+	}
+	path, err := lookPath(p.Argv[0], p.Env)
+	if err != nil {
+		return nil, err
+	}
+	use := p.Use
+	if use.Cap == "" {
+		use = policy.Use{Cap: abi.Exec, Target: strings.Join(append([]string{path}, p.Argv[1:]...), "\x00")}
+	}
+	if err := rights.Check(ctx, use); err != nil {
+		return nil, err
+	}
+	if info, err := os.Stat(p.Dir); err != nil || !info.IsDir() {
+		return nil, fmt.Errorf("the folder %q to run in is not there: %w", p.Dir, fs.ErrNotExist)
+	}
+	p.Argv = append([]string{path}, p.Argv[1:]...)
+	cmd, clean, err := r.Sandbox.command(p)
+	if err != nil {
+		return nil, fmt.Errorf("preparing the sandbox: %w", err)
+	}
+	j, err := launch(cmd, p, clean)
+	if err != nil {
+		clean()
+		return nil, fmt.Errorf("starting %q: %w", path, err)
+	}
+	if j.sandbox = r.Sandbox.Kind; j.sandbox == "" {
+		j.sandbox = "none"
+	}
+	return j, nil
+}
+
+// lookPath finds a program in the PATH it will run with, never in the current folder.
+func lookPath(name string, env []string) (string, error) {
+	if filepath.IsAbs(name) {
+		return name, nil
+	}
+	if strings.ContainsAny(name, `/\`) {
+		return "", fmt.Errorf("program %q is neither absolute nor a plain name: %w", name, abi.ErrInvalid)
+	}
+	for _, dir := range filepath.SplitList(lookup(env, "PATH")) {
+		if filepath.IsAbs(dir) {
+			if p, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
+				return p, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("no program %q in PATH: %w", name, errors.Join(abi.ErrNotFound, exec.ErrNotFound))
+}
+
+func lookup(env []string, key string) string {
+	for i := len(env) - 1; i >= 0; i-- {
+		if k, v, _ := strings.Cut(env[i], "="); k == key || runtime.GOOS == "windows" && strings.EqualFold(k, key) {
+			return v
+		}
+	}
+	return ""
+}
+
+// CleanEnv is the environment of programs: where things are and which language
+// they speak, nothing that could be a secret, and no pager or editor to wait for.
+func CleanEnv() []string {
+	keep := []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"}
+	if runtime.GOOS == "windows" {
+		keep = []string{"Path", "SystemRoot", "SystemDrive", "ComSpec", "PATHEXT", "TEMP", "TMP", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "ProgramFiles", "NUMBER_OF_PROCESSORS"}
+	}
+	var env []string
+	for _, k := range keep {
+		if v := os.Getenv(k); v != "" {
+			env = append(env, k+"="+v)
+		}
+	}
+	if runtime.GOOS != "windows" && os.Getenv("PATH") == "" {
+		env = append(env, "PATH=/usr/local/bin:/usr/bin:/bin")
+	}
+	return append(env, "TERM=dumb", "PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0", "NO_COLOR=1")
 }

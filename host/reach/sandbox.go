@@ -1,26 +1,66 @@
 package reach
 
-import "context"
+import (
+	"context"
+	"os"
+	"os/exec"
+)
 
 // Sandbox is the kernel sandbox in force. The zero value is none.
 type Sandbox struct {
 	Kind string // "bubblewrap", "namespaces", "landlock"; "" is none
-	// Tried says for each rung above the one in force why it does not work.
+	// Tried holds the rungs above the one in force, and why each does not work.
 	Tried []Rung
+
+	bwrap string // path of the program
 }
 
-// Rung is one way to hold a program, and why it does not work here ("" when it does).
+// Rung is one way to hold a program.
 type Rung struct {
-	Kind, Why, Fix string
+	Kind string
+	Why  string // why it does not work here
+	Fix  string // what would make it work; "" when nothing is known
 }
+
+// The rungs, strongest first.
+const (
+	Bubblewrap = "bubblewrap"
+	Namespaces = "namespaces"
+	Landlock   = "landlock"
+)
 
 // ProbeSandbox finds the strongest rung that works on this machine by running
-// a program under it. It takes some 10 ms; the answer holds for the process.
-func ProbeSandbox(ctx context.Context) Sandbox { return probe(ctx) }
+// a program under it: some 10 ms. The answer holds for the life of the process.
+func ProbeSandbox(ctx context.Context) Sandbox {
+	var s Sandbox
+	for _, kind := range []string{Bubblewrap, Namespaces, Landlock} {
+		try, why, fix := Try(ctx, kind)
+		if why == "" {
+			s.Kind, s.bwrap = try.Kind, try.bwrap
+			return s
+		}
+		s.Tried = append(s.Tried, Rung{kind, why, fix})
+	}
+	return s
+}
+
+// Try probes one rung. why is "" when it works.
+func Try(ctx context.Context, kind string) (s Sandbox, why, fix string) { return try(ctx, kind) }
+
+// SandboxVerb is the argument by which main recognises SandboxMain.
+const SandboxVerb = "__sandbox"
 
 // SandboxMain is the hidden verb `elfhost __sandbox`: the helper that confines
-// itself and then becomes the program. It returns only an exit code for failure.
+// itself and then becomes the program. args is what follows the verb. It
+// returns an exit code.
 func SandboxMain(args []string) int { return sandboxMain(args) }
 
-// SandboxVerb is the argument that main recognises for SandboxMain.
-const SandboxVerb = "__sandbox"
+// plain is a command without a kernel sandbox.
+func plain(p Program) (*exec.Cmd, func(), error) {
+	cmd := exec.Command(p.Argv[0])
+	cmd.Args, cmd.Dir, cmd.Env = p.Argv, p.Dir, p.Env
+	return cmd, func() {}, nil
+}
+
+// self is this program, which is its own helper.
+func self() (string, error) { return os.Executable() }

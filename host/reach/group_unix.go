@@ -1,0 +1,52 @@
+//go:build unix
+
+package reach
+
+import (
+	"os"
+	"os/exec"
+	"syscall"
+
+	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
+)
+
+// group is a program with all its children: a session of their own, so that
+// none of them has a terminal to ask at, and one process group.
+type group struct{}
+
+func (group) prepare(cmd *exec.Cmd) {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Setsid = true
+}
+
+// terminate asks, kill does not. The leader may be gone: the group's number
+// stays taken while any member lives.
+func (group) terminate(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+func (group) kill(cmd *exec.Cmd)      { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+
+func signalOf(s *os.ProcessState) string {
+	if w, ok := s.Sys().(syscall.WaitStatus); ok && w.Signaled() {
+		return unix.SignalName(w.Signal())
+	}
+	return ""
+}
+
+// await waits for the program's end and returns what collects its status.
+// Where the system can, the process stays a zombie until then, so that the
+// group's number means this group when its rest is killed.
+func (group) await(cmd *exec.Cmd) (wait func() error) {
+	if awaitZombie(cmd.Process.Pid) {
+		return cmd.Wait
+	}
+	err := cmd.Wait()
+	return func() error { return err }
+}
+
+// startPty gives the program a terminal of which it is the leader.
+func startPty(cmd *exec.Cmd) (*os.File, error) {
+	cmd.SysProcAttr.Setctty = true
+	return pty.StartWithAttrs(cmd, &pty.Winsize{Rows: 24, Cols: 80}, cmd.SysProcAttr)
+}

@@ -1,0 +1,129 @@
+package reach
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/elfhost/elfhost/host/policy"
+)
+
+// jail says what a confined program finds: every rung carries out the same one.
+type jail struct {
+	Kind    string
+	Argv    []string
+	Env     []string
+	Dir     string
+	Binds   []bind // parents before children: a later one covers an earlier one
+	Empty   []string
+	Network bool
+	Pids    int
+	Memory  int64
+}
+
+// bind makes a path of the host visible at the same place.
+type bind struct {
+	Path   string
+	Target string // of a link that is made anew; "" for a bind
+	Write  bool
+}
+
+// system is what programs need to run at all, and nothing that is a person's.
+// What is missing is left out.
+var system = [...]string{
+	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store", "/gnu/store",
+	"/run/current-system", "/home/linuxbrew",
+	"/etc/alternatives", "/etc/ssl", "/etc/ca-certificates", "/etc/pki", "/etc/crypto-policies", "/etc/ld.so.cache",
+	"/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/hosts", "/etc/host.conf",
+	"/etc/localtime", "/etc/timezone", "/etc/profile", "/etc/profile.d", "/etc/bash.bashrc", "/etc/inputrc", "/etc/terminfo",
+	"/etc/mime.types", "/etc/magic", "/etc/services", "/etc/protocols", "/etc/gitconfig", "/etc/fonts", "/etc/perl", "/etc/python3",
+	"/etc/java-11-openjdk", "/etc/java-17-openjdk", "/etc/java-21-openjdk", "/etc/os-release", "/etc/debian_version", "/etc/static",
+}
+
+// plan works out a jail. /tmp and the home folder are empty and private, the
+// rest is bound in.
+func plan(kind string, p Program) jail {
+	j := jail{Kind: kind, Argv: p.Argv, Env: p.Env, Dir: p.Dir, Network: p.Network, Pids: p.Pids, Memory: p.Memory}
+	if j.Pids == 0 {
+		j.Pids = defaultPids
+	}
+	j.Empty = []string{"/tmp"}
+	if home := lookup(p.Env, "HOME"); filepath.IsAbs(home) && filepath.Clean(home) != "/" && !systemPath(home) {
+		j.Empty = append(j.Empty, filepath.Clean(home))
+	}
+	var binds []bind
+	for _, s := range system {
+		binds = append(binds, systemBind(s)...)
+	}
+	if p.Network {
+		binds = append(binds, systemBind("/etc/resolv.conf")...)
+	}
+	write := slices.Clone(p.Write)
+	if p.ReadOnly {
+		binds = append(binds, bind{Path: p.Dir})
+	} else {
+		write = append(write, p.Dir)
+	}
+	for _, w := range write {
+		binds = append(binds, bind{Path: filepath.Clean(w), Write: true})
+	}
+	for _, w := range write {
+		binds = append(binds, guarded(w)...)
+	}
+	for _, r := range p.Read {
+		binds = append(binds, bind{Path: filepath.Clean(r)})
+	}
+	slices.SortStableFunc(binds, func(a, b bind) int { return strings.Count(a.Path, "/") - strings.Count(b.Path, "/") })
+	j.Binds = slices.DeleteFunc(binds, func(b bind) bool {
+		_, err := os.Lstat(b.Path)
+		return err != nil
+	})
+	return j
+}
+
+func systemPath(p string) bool {
+	return slices.ContainsFunc(system[:], func(s string) bool { _, in := below(p, s); return in })
+}
+
+// systemBind keeps links such as /bin -> usr/bin as links.
+func systemBind(s string) []bind {
+	info, err := os.Lstat(s)
+	if err != nil {
+		return nil
+	}
+	if info.Mode()&os.ModeSymlink != 0 && strings.Count(s, "/") == 1 {
+		if target, err := os.Readlink(s); err == nil {
+			return []bind{{Path: s, Target: target}}
+		}
+	}
+	return []bind{{Path: s}}
+}
+
+// guarded finds the protected names at the top of a writable folder and in its
+// .git: they stay readable. Names that are not there yet cannot be held by a
+// mount; the tools that would read them ask first.
+func guarded(dir string) []bind {
+	var out []bind
+	list, _ := os.ReadDir(dir)
+	for _, e := range list {
+		p := filepath.Join(dir, e.Name())
+		if e.Type()&os.ModeSymlink != 0 {
+			continue // a bind would follow it
+		}
+		if is, _ := policy.Protected(path.Join(workspace, e.Name())); is && e.Name() != ".git" {
+			out = append(out, bind{Path: p})
+		}
+		if e.Name() != ".git" || !e.IsDir() {
+			continue
+		}
+		sub, _ := os.ReadDir(p)
+		for _, g := range sub {
+			if is, _ := policy.Protected(path.Join(workspace, ".git", g.Name())); is && g.Type()&os.ModeSymlink == 0 {
+				out = append(out, bind{Path: filepath.Join(p, g.Name())})
+			}
+		}
+	}
+	return out
+}

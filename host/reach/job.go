@@ -1,0 +1,220 @@
+package reach
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+)
+
+// Job is a running program. Safe for concurrent use.
+type Job struct {
+	cmd     *exec.Cmd
+	group   group
+	out     *output
+	sandbox string
+	began   time.Time
+	grace   time.Duration
+	exited  chan struct{} // the program itself has ended
+	done    chan struct{} // and its output is complete
+	stop    sync.Once
+	clean   func()
+
+	mu   sync.Mutex
+	exit Exit
+}
+
+// launch starts cmd with the pipes of p.
+func launch(cmd *exec.Cmd, p Program, clean func()) (*Job, error) {
+	j := &Job{cmd: cmd, began: time.Now(), grace: p.Grace, exited: make(chan struct{}), done: make(chan struct{}), clean: clean}
+	if j.grace == 0 {
+		j.grace = defaultGrace
+	}
+	var err error
+	if j.out, err = newOutput(p, func() { j.end(func(e *Exit) { e.LogFull = true }) }); err != nil {
+		return nil, err
+	}
+	readers, err := j.begin(p)
+	if err != nil {
+		j.out.close()
+		return nil, err
+	}
+	var streams sync.WaitGroup
+	for _, r := range readers {
+		streams.Go(func() {
+			d := &decoder{out: j.out}
+			_, _ = io.Copy(struct{ io.Writer }{d}, r) // ends with the pipe, or when it is closed
+			d.flush()
+		})
+	}
+	var timer *time.Timer
+	if p.Timeout > 0 {
+		timer = time.AfterFunc(p.Timeout, func() { j.end(func(e *Exit) { e.TimedOut = true }) })
+	}
+	j.watch(p)
+	go j.reap(&streams, readers, timer)
+	return j, nil
+}
+
+// begin opens the streams and starts the process.
+func (j *Job) begin(p Program) (readers []*os.File, err error) {
+	j.group.prepare(j.cmd)
+	if p.Pty {
+		r, err := startPty(j.cmd)
+		return []*os.File{r}, err
+	}
+	var writers []*os.File
+	defer func() {
+		for _, w := range writers {
+			w.Close()
+		}
+		if err != nil {
+			for _, r := range readers {
+				r.Close()
+			}
+		}
+	}()
+	for _, dst := range []*io.Writer{&j.cmd.Stdout, &j.cmd.Stderr} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return readers, err
+		}
+		readers, writers = append(readers, r), append(writers, w)
+		*dst = w
+	}
+	if p.Stdin == nil {
+		return readers, j.cmd.Start() // exec opens the null device
+	}
+	// Not cmd.Stdin: Wait would wait for the whole input to be taken.
+	in, err := j.cmd.StdinPipe()
+	if err != nil {
+		return readers, err
+	}
+	if err := j.cmd.Start(); err != nil {
+		return readers, err
+	}
+	go func() {
+		_, _ = io.Copy(in, p.Stdin)
+		in.Close()
+	}()
+	return readers, nil
+}
+
+// reap waits for the program, gives its children a moment, and ends them.
+func (j *Job) reap(streams *sync.WaitGroup, readers []*os.File, timer *time.Timer) {
+	wait := j.group.await(j.cmd)
+	close(j.exited)
+	drained := make(chan struct{})
+	go func() { streams.Wait(); close(drained) }()
+	if !within(drained, j.grace) {
+		j.group.kill(j.cmd)
+		within(drained, j.grace)
+	} else {
+		j.group.kill(j.cmd) // those that closed their output, too
+	}
+	for _, r := range readers {
+		r.Close()
+	}
+	<-drained
+	if timer != nil {
+		timer.Stop()
+	}
+	j.finish(wait())
+	j.out.close()
+	j.clean()
+	close(j.done)
+}
+
+func within(c <-chan struct{}, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-c:
+		return true
+	case <-t.C:
+		return false
+	}
+}
+
+func (j *Job) finish(err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	e := &j.exit
+	e.Code = j.cmd.ProcessState.ExitCode()
+	e.Signal = signalOf(j.cmd.ProcessState)
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		e.Code = -1
+	}
+	e.Output, e.Head, e.Truncated, e.Total = j.out.result()
+	e.Wall = time.Since(j.began)
+	e.Sandbox = j.sandbox
+}
+
+// end marks why the job ends and ends it.
+func (j *Job) end(mark func(*Exit)) {
+	select {
+	case <-j.exited:
+		return
+	default:
+	}
+	j.mu.Lock()
+	mark(&j.exit)
+	j.mu.Unlock()
+	j.Kill()
+}
+
+// Kill ends the whole process group: SIGTERM, then, 2 s later, SIGKILL. It
+// does not wait.
+func (j *Job) Kill() {
+	j.stop.Do(func() {
+		j.group.terminate(j.cmd)
+		go func() {
+			if !within(j.exited, killAfter) {
+				j.group.kill(j.cmd)
+			}
+		}()
+	})
+}
+
+// Wait waits for the end of the job and of its output. When ctx ends first the
+// whole group is killed, and the Exit holds what was written until then.
+func (j *Job) Wait(ctx context.Context) (Exit, error) {
+	select {
+	case <-j.done:
+	case <-ctx.Done():
+		j.Kill()
+		<-j.done
+		return j.result(), ctx.Err()
+	}
+	return j.result(), nil
+}
+
+// Peek is the Exit so far: the output that is there, without an end.
+func (j *Job) Peek() Exit {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	e := j.exit
+	select {
+	case <-j.done:
+	default:
+		e.Output, e.Head, e.Truncated, e.Total = j.out.result()
+		e.Wall, e.Sandbox = time.Since(j.began), j.sandbox
+	}
+	return e
+}
+
+func (j *Job) result() Exit {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.exit
+}
+
+// Done is closed when the program has ended and its output is complete.
+func (j *Job) Done() <-chan struct{} { return j.done }
+
+// PID is the host's process id, which is also the group's.
+func (j *Job) PID() int { return j.cmd.Process.Pid }

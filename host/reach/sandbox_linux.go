@@ -1,0 +1,158 @@
+package reach
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// command puts a program into the sandbox.
+func (s Sandbox) command(p Program) (*exec.Cmd, func(), error) {
+	switch s.Kind {
+	case "":
+		return plain(p)
+	case Bubblewrap:
+		return s.bubblewrap(plan(s.Kind, p))
+	case Namespaces, Landlock:
+		return helper(plan(s.Kind, p))
+	}
+	return nil, nil, fmt.Errorf("there is no sandbox %q", s.Kind)
+}
+
+// try runs the true program in a sandbox, with and without a network.
+func try(ctx context.Context, kind string) (Sandbox, string, string) {
+	s := Sandbox{Kind: kind}
+	fix := ""
+	switch kind {
+	case Bubblewrap:
+		path, err := exec.LookPath("bwrap")
+		if err != nil {
+			return Sandbox{}, "bwrap is not installed", "install the package bubblewrap"
+		}
+		s.bwrap = path
+		fix = userNamespaceFix()
+	case Namespaces:
+		fix = userNamespaceFix()
+	case Landlock:
+		if why := landlockMissing(); why != "" {
+			return Sandbox{}, why, "use Linux 5.13 or later with landlock among its security modules (lsm=)"
+		}
+	}
+	program, err := lookPath("true", []string{"PATH=/usr/bin:/bin:/run/current-system/sw/bin"})
+	if err != nil {
+		return Sandbox{}, err.Error(), ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	cmd, clean, err := s.command(Program{Argv: []string{program}, Dir: "/", Env: []string{"PATH=/usr/bin:/bin"}, ReadOnly: true})
+	if err != nil {
+		return Sandbox{}, err.Error(), fix
+	}
+	defer clean()
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	cmd.WaitDelay = time.Second
+	if err := cmd.Start(); err != nil {
+		return Sandbox{}, err.Error(), fix
+	}
+	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
+	defer stop()
+	if err := cmd.Wait(); err != nil {
+		return Sandbox{}, strings.TrimSpace(firstLine(said.String()) + " (" + err.Error() + ")"), fix
+	}
+	return s, "", ""
+}
+
+func firstLine(s string) string {
+	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
+	return s
+}
+
+// userNamespaceFix looks at the switches by which distributions turn off what
+// bubblewrap and the namespaces need.
+func userNamespaceFix() string {
+	for file, fix := range map[string]string{
+		"/proc/sys/kernel/apparmor_restrict_unprivileged_userns": "sysctl kernel.apparmor_restrict_unprivileged_userns=0, or an AppArmor profile for this program",
+		"/proc/sys/kernel/unprivileged_userns_clone":             "sysctl kernel.unprivileged_userns_clone=1",
+		"/proc/sys/user/max_user_namespaces":                     "sysctl user.max_user_namespaces=15000",
+	} {
+		data, err := os.ReadFile(file)
+		if v := strings.TrimSpace(string(data)); err == nil && (v == "0") != strings.Contains(file, "apparmor") {
+			return fix
+		}
+	}
+	return "in a container, allow user namespaces (for Docker: --security-opt seccomp=unconfined, or a profile that permits clone and mount)"
+}
+
+// bubblewrap turns a jail into arguments. The launcher itself starts with the
+// program's environment: it is what /proc/1/environ shows.
+func (s Sandbox) bubblewrap(j jail) (*exec.Cmd, func(), error) {
+	args := []string{
+		"--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "sandbox",
+		"--dev", "/dev", "--proc", "/proc",
+	}
+	if j.Network {
+		args = append(args, "--share-net")
+	}
+	// As real root these stay writable inside, whatever capabilities are dropped.
+	for _, p := range kernelKnobs {
+		args = append(args, "--ro-bind-try", p, p)
+	}
+	for _, e := range j.Empty {
+		args = append(args, "--tmpfs", e)
+	}
+	for _, b := range j.Binds {
+		switch {
+		case b.Target != "":
+			args = append(args, "--symlink", b.Target, b.Path)
+		case b.Path == "/":
+			args = append(args, "--ro-bind-try", "/", "/") // the probe's only
+		case b.Write:
+			args = append(args, "--bind", b.Path, b.Path)
+		default:
+			args = append(args, "--ro-bind", b.Path, b.Path)
+		}
+	}
+	args = append(args, "--chdir", j.Dir, "--")
+	cmd := exec.Command(s.bwrap, append(args, j.Argv...)...)
+	cmd.Env = j.Env
+	return cmd, func() {}, nil
+}
+
+// kernelKnobs are places in /proc by which root changes the running kernel.
+var kernelKnobs = [...]string{"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs"}
+
+// helper is this program again, told over a pipe what to do: neither its
+// arguments nor its environment show it.
+func helper(j jail) (*exec.Cmd, func(), error) {
+	exe, err := self()
+	if err != nil {
+		return nil, nil, err
+	}
+	data, err := json.Marshal(j)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	go func() {
+		_, _ = w.Write(data) // a helper that died early leaves a broken pipe
+		w.Close()
+	}()
+	cmd := exec.Command(exe, SandboxVerb, j.Kind)
+	cmd.Env, cmd.Dir = j.Env, "/"
+	cmd.ExtraFiles = []*os.File{r}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if j.Kind == Namespaces {
+		unshare(cmd.SysProcAttr, j.Network)
+	}
+	return cmd, func() { r.Close() }, nil
+}
