@@ -19,8 +19,10 @@ func (s Sandbox) command(p Program) (*exec.Cmd, func(), error) {
 		return plain(p)
 	case Bubblewrap:
 		return s.bubblewrap(plan(s.Kind, p))
-	case Namespaces, Landlock:
+	case Namespaces:
 		return helper(plan(s.Kind, p))
+	case Landlock:
+		return landlocked(p)
 	}
 	return nil, nil, fmt.Errorf("there is no sandbox %q", s.Kind)
 }
@@ -50,7 +52,7 @@ func try(ctx context.Context, kind string) (Sandbox, string, string) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	cmd, clean, err := s.command(Program{Argv: []string{program}, Dir: "/", Env: []string{"PATH=/usr/bin:/bin"}, ReadOnly: true})
+	cmd, clean, err := s.command(Program{Argv: []string{program}, Dir: "/usr", Env: []string{"PATH=/usr/bin:/bin"}, ReadOnly: true})
 	if err != nil {
 		return Sandbox{}, err.Error(), fix
 	}
@@ -111,8 +113,6 @@ func (s Sandbox) bubblewrap(j jail) (*exec.Cmd, func(), error) {
 		switch {
 		case b.Target != "":
 			args = append(args, "--symlink", b.Target, b.Path)
-		case b.Path == "/":
-			args = append(args, "--ro-bind-try", "/", "/") // the probe's only
 		case b.Write:
 			args = append(args, "--bind", b.Path, b.Path)
 		default:

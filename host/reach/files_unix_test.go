@@ -1,0 +1,59 @@
+//go:build unix
+
+package reach
+
+import (
+	"errors"
+	"net"
+	"os"
+	"runtime"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/elfhost/elfhost/abi"
+)
+
+func TestFS21FIFO(t *testing.T) {
+	w := newWorld(t)
+	if err := unix.Mkfifo(w.host("p"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := net.Listen("unix", w.host("s")); err == nil {
+		defer s.Close()
+	}
+	before, began := runtime.NumGoroutine(), time.Now()
+	for _, flag := range []int{os.O_RDONLY, os.O_WRONLY, os.O_RDWR, os.O_WRONLY | os.O_APPEND, os.O_WRONLY | os.O_TRUNC} {
+		for _, name := range []string{"/ws/p", "/ws/s"} {
+			if f, err := w.Open(bg, readWrite(t), name, flag, 0); !errors.Is(err, abi.ErrInvalid) {
+				t.Errorf("%s, flag %#x: %v, %v", name, flag, f, err)
+			}
+		}
+	}
+	if d := time.Since(began); d > 100*time.Millisecond {
+		t.Errorf("took %v", d)
+	}
+	if n := runtime.NumGoroutine(); n != before {
+		t.Errorf("%d goroutines, were %d", n, before)
+	}
+}
+
+func TestFS22Device(t *testing.T) {
+	w := newWorld(t)
+	if err := unix.Mknod(w.host("z"), unix.S_IFCHR|0o666, 1<<8|5); err != nil {
+		t.Skipf("a device can be made by root only: %v", err)
+	}
+	if got, err := read(w, readWrite(t), "/ws/z"); !errors.Is(err, abi.ErrInvalid) || got != "" {
+		t.Errorf("%q, %v", got, err)
+	}
+	err := w.Walk(bg, readWrite(t), "/ws", Walk{File: func(d *Folder, e Entry) error {
+		if e.Name == "z" {
+			t.Error("visited")
+		}
+		return nil
+	}})
+	if err != nil {
+		t.Error(err)
+	}
+}
