@@ -92,12 +92,12 @@ func (t Transport) inStream(data []byte) *model.Error {
 	if !plain && (len(v.Error) == 0 || string(v.Error) == "null") {
 		return nil
 	}
-	return t.parse(0, data)
+	return t.Parse(0, data)
 }
 
-// parse makes an error of a status and the body that came with it. The
+// Parse makes an error of a status and the body that came with it. The
 // status may be 0 where it says nothing.
-func (t Transport) parse(status int, body []byte) *model.Error {
+func (t Transport) Parse(status int, body []byte) *model.Error {
 	e := &model.Error{Provider: t.Provider, Status: status}
 	var v vendor
 	trimmed := bytes.TrimSpace(body)

@@ -69,10 +69,50 @@ func (n *Notes) Rate() *model.RateLimit {
 	return n.rate
 }
 
+type patchKey struct{}
+
+// WithPatch gives a context whose request's JSON body is changed before it is
+// sent: fields that the vendor's library does not know.
+func WithPatch(ctx context.Context, patch func(body map[string]json.RawMessage) error) context.Context {
+	return context.WithValue(ctx, patchKey{}, patch)
+}
+
+// patched applies the patch of the request's context.
+func patched(req *http.Request) (*http.Request, error) {
+	patch, ok := req.Context().Value(patchKey{}).(func(map[string]json.RawMessage) error)
+	if !ok || req.Body == nil {
+		return req, nil
+	}
+	defer req.Body.Close()
+	data, err := io.ReadAll(req.Body)
+	if err != nil {
+		return nil, err
+	}
+	body := map[string]json.RawMessage{}
+	if err := json.Unmarshal(data, &body); err != nil {
+		return nil, err
+	}
+	if err := patch(body); err != nil {
+		return nil, err
+	}
+	if data, err = json.Marshal(body); err != nil {
+		return nil, err
+	}
+	out := req.Clone(req.Context())
+	out.ContentLength = int64(len(data))
+	out.Body = io.NopCloser(bytes.NewReader(data))
+	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }
+	return out, nil
+}
+
 // RoundTrip sends a request. An answer that streams is filtered: what the
 // library above reads is one line of data per event, without comments, and an
 // error in the stream is an error of Read.
 func (t Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	req, err := patched(req)
+	if err != nil {
+		return nil, err
+	}
 	res, err := t.Base.RoundTrip(req)
 	if err != nil {
 		return nil, err
@@ -99,7 +139,7 @@ func (t Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 // refused reads an answer with a bad status.
 func (t Transport) refused(res *http.Response, id string) error {
 	body, _ := io.ReadAll(io.LimitReader(res.Body, 64<<10))
-	e := t.parse(res.StatusCode, body)
+	e := t.Parse(res.StatusCode, body)
 	e.RequestID = id
 	if e.RetryAfter == 0 {
 		e.RetryAfter = retryAfter(res.Header, time.Now())

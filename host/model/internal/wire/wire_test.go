@@ -128,12 +128,12 @@ func TestErrorsAreSorted(t *testing.T) {
 		{403, `{"code":"The caller does not have permission","error":"team has no credits"}`, model.ErrAuth, "no credits"},
 		{302, ``, model.ErrRequest, ""},
 	} {
-		e := Transport{Provider: "p", Secrets: []string{"topsecret"}}.parse(c.status, []byte(c.body))
+		e := Transport{Provider: "p", Secrets: []string{"topsecret"}}.Parse(c.status, []byte(c.body))
 		if e.Code != c.code || !strings.Contains(e.Message, c.text) || strings.Contains(e.Message, "sk-a") {
 			t.Errorf("%d %s\n  is %q: %s", c.status, c.body, e.Code, e)
 		}
 	}
-	e := Transport{Secrets: []string{"topsecret"}}.parse(400, []byte("{\"error\":\"no topsecret\x1b[2J Bearer abc.def \\n\\nhere\"}"))
+	e := Transport{Secrets: []string{"topsecret"}}.Parse(400, []byte("{\"error\":\"no topsecret\x1b[2J Bearer abc.def \\n\\nhere\"}"))
 	if strings.Contains(e.Error(), "topsecret") || strings.ContainsAny(e.Error(), "\x1b\n") || strings.Contains(e.Error(), "abc.def") {
 		t.Errorf("not cleaned: %q", e.Error())
 	}

@@ -1,0 +1,151 @@
+package openai
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+
+	sdk "github.com/sashabaranov/go-openai"
+
+	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/host/model"
+	"github.com/elfhost/elfhost/host/model/internal/wire"
+)
+
+// responses is a model behind the Responses API.
+type responses struct {
+	p  *Provider
+	id string
+}
+
+// nativeName marks items of this API in a transcript: those of the other one
+// have another shape.
+func (m *responses) nativeName() string { return m.p.opt.Name + "/responses" }
+
+var reasoner = regexp.MustCompile(`^(o[1-9]|gpt-([5-9]|\d\d)|codex)`)
+
+// request translates. Nothing is stored at the vendor: the whole conversation
+// goes with each request, reasoning encrypted.
+func (m *responses) request(r model.Request) sdk.CreateResponseRequest {
+	store := false
+	out := sdk.CreateResponseRequest{
+		Model: m.id, Instructions: r.System, Store: &store, MaxOutputTokens: int(r.MaxTokens), ExtraBody: m.p.opt.Extra,
+	}
+	if !r.NoCache {
+		out.PromptCacheKey = r.CacheKey
+	}
+	if reasoner.MatchString(m.id) {
+		out.Include = []sdk.ResponseInclude{sdk.ResponseIncludeReasoningEncryptedContent}
+		if r.Effort != model.EffortDefault {
+			out.Reasoning = &sdk.ResponseReasoning{Effort: m.effort(r.Effort), Summary: "auto"}
+		}
+	}
+	for _, t := range r.Tools {
+		out.Tools = append(out.Tools, sdk.ResponseTool{Type: sdk.ToolTypeFunction, Parameters: map[string]any{
+			// Strict is this API's default, and refuses schemas with optional fields.
+			"name": t.Name, "description": t.Description, "parameters": wire.Schema(t.Input), "strict": false,
+		}})
+	}
+	if r.Search != nil {
+		t := sdk.ResponseTool{Type: sdk.ToolTypeWebSearch, Parameters: map[string]any{}}
+		if len(r.Search.Allowed) > 0 {
+			t.Parameters["filters"] = map[string]any{"allowed_domains": r.Search.Allowed}
+		}
+		out.Tools = append(out.Tools, t)
+	}
+	if len(r.Schema) > 0 {
+		out.Text = &sdk.ResponseTextConfig{Format: &sdk.ResponseTextFormat{Type: "json_schema", Name: "answer", Schema: r.Schema}}
+	}
+	input := []any{}
+	for _, msg := range r.Messages {
+		input = append(input, m.items(msg)...)
+	}
+	out.Input = input
+	return out
+}
+
+// effort is the name of an effort, which differs at the lower end.
+func (m *responses) effort(e model.Effort) string {
+	switch {
+	case e != model.EffortNone:
+		return string(e)
+	case strings.HasPrefix(m.id, "o"):
+		return "low"
+	case m.id == "gpt-5" || strings.HasPrefix(m.id, "gpt-5-"):
+		return "minimal"
+	}
+	return "none"
+}
+
+// item is one element of the input.
+type item map[string]any
+
+// items translates a message into the flat list that this API has.
+func (m *responses) items(msg model.Message) []any {
+	var out []any
+	var parts []any // of a message of the user
+	for _, b := range msg.Blocks {
+		raw := wire.Native(b, m.nativeName())
+		switch {
+		case raw != nil:
+			out = append(out, raw)
+		case b.Call != nil:
+			out = append(out, item{
+				"type": "function_call", "call_id": b.Call.ID, "name": wire.Name(b.Call.Name), "arguments": string(wire.Object(b.Call.Args)),
+			})
+		case b.Result != nil:
+			out = append(out, item{"type": "function_call_output", "call_id": b.Result.ID, "output": output(b.Result)})
+		case b.Content == nil:
+		case msg.Role == model.RoleAssistant:
+			out = append(out, item{"type": "message", "role": "assistant", "content": []any{item{"type": "output_text", "text": wire.Plain(*b.Content)}}})
+		default:
+			parts = append(parts, part(*b.Content))
+		}
+	}
+	if len(parts) > 0 {
+		out = append(out, item{"role": "user", "content": parts})
+	}
+	return out
+}
+
+func part(c abi.Content) item {
+	if wire.Image(c) {
+		return item{"type": "input_image", "image_url": wire.DataURL(c)}
+	}
+	return item{"type": "input_text", "text": wire.Plain(c)}
+}
+
+// output is text, or a list where there are images.
+func output(r *model.CallResult) any {
+	text := wire.Text(r.Result, wire.Image)
+	if r.IsError {
+		text = "Error: " + strings.TrimPrefix(text, "Error: ")
+	}
+	parts := []any{item{"type": "input_text", "text": text}}
+	for _, c := range r.Content {
+		if wire.Image(c) {
+			parts = append(parts, part(c))
+		}
+	}
+	if len(parts) == 1 {
+		return text
+	}
+	return parts
+}
+
+// keep prepares an item of an answer for being sent back: without its
+// identifier and status, which mean something only where the vendor stores.
+func keep(raw json.RawMessage, drop ...string) json.RawMessage {
+	var o map[string]json.RawMessage
+	if json.Unmarshal(raw, &o) != nil {
+		return nil
+	}
+	for _, k := range drop {
+		delete(o, k)
+	}
+	out, err := json.Marshal(o)
+	if err != nil {
+		return nil
+	}
+	return out
+}
