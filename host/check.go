@@ -28,20 +28,18 @@ type gateState struct {
 // may narrow the child's Grants before its first use.
 func (g *Gate) Child(m Mode) *Gate {
 	return &Gate{
-		Policy: g.Policy, Mode: m.Narrower(g.Current()), Grants: g.Grants, Granted: g.Granted,
+		Policy: g.Policy, Mode: m.Narrower(g.Current()), Grants: g.Grants, Granted: g.Granted, Workspace: g.Workspace,
 		Approver: g.Approver, Memory: g.Memory, Audit: g.Audit, state: gateState{parent: g},
 	}
 }
 
-// Switch changes the mode from the next call on. A policy may forbid auto.
+// Switch changes the mode from the next call on. A policy may forbid it.
 func (g *Gate) Switch(m Mode) error {
 	if _, ok := looseness[m]; !ok {
 		return fmt.Errorf("unknown mode %q: use plan, ask, acceptEdits or auto", m)
 	}
-	if m == ModeAuto {
-		if where, ok := autoForbidden(g.Policy); ok {
-			return fmt.Errorf("mode auto is forbidden by %s", where)
-		}
+	if err := g.Policy.ModeAllowed(string(m)); err != nil {
+		return fmt.Errorf("switching the mode: %w", err)
 	}
 	g.state.mu.Lock()
 	defer g.state.mu.Unlock()
@@ -50,7 +48,7 @@ func (g *Gate) Switch(m Mode) error {
 }
 
 // Current is the mode in force: the gate's own, not looser than its parents',
-// and ask where a policy forbids auto.
+// and the next tighter one that a policy does not forbid.
 func (g *Gate) Current() Mode {
 	g.state.mu.Lock()
 	m := g.state.mode
@@ -61,10 +59,8 @@ func (g *Gate) Current() Mode {
 	if _, ok := looseness[m]; !ok {
 		m = ModeAsk
 	}
-	if m == ModeAuto {
-		if _, no := autoForbidden(g.Policy); no {
-			m = ModeAsk
-		}
+	for m != ModePlan && g.Policy.ModeAllowed(string(m)) != nil {
+		m = tighter[m]
 	}
 	if g.state.parent != nil {
 		m = m.Narrower(g.state.parent.Current())
@@ -105,41 +101,39 @@ func (g *Gate) audit(v Verdict) {
 func (g *Gate) decide(ctx context.Context, s Spec, c Call, v *Verdict) *Denied {
 	refuse := func(layer, why string) *Denied {
 		v.By = layer
-		return &Denied{Call: c, Origin: s.Origin, Layer: layer, Why: why}
+		return &Denied{Call: c, Origin: s.Origin, Layer: layer, Why: why, Final: true}
 	}
 	mode := g.Current()
-	ruling := ceiling(g.Policy, s, c)
+	ruling := g.judge(s, c, nil)
+	v.Rule, v.Where = ruling.Rule, ruling.Where
 	switch {
-	case ruling.effect == forbids:
-		d := refuse("policy", ruling.why)
-		d.Layer, d.Where, d.Final = ruling.layer, ruling.where, true
-		v.Rule = ruling.rule
+	case ruling.Effect == policy.Deny:
+		d := refuse("policy", ruling.Why)
+		d.Layer, d.Where = ruling.Layer, ruling.Where
 		return d
 	case !mode.Offers(s):
-		d := refuse("mode", "the session is in plan mode, in which nothing is changed")
-		d.Final = true
-		return d
+		return refuse("mode", "the session is in plan mode, in which nothing is changed")
 	case mode == ModePlan && s.Name == spawner && !plans(c.Args):
-		d := refuse("mode", "in plan mode a sub-agent has permissionMode plan")
-		d.Final = true
-		return d
-	case ruling.effect == asks: // a policy wants a person whatever comes below
-		return g.askCall(ctx, s, c, v)
+		return refuse("mode", "in plan mode a sub-agent has permissionMode plan")
+	case ruling.Effect == policy.Ask && ruling.Rule != "": // whatever comes below
+		return g.askCall(ctx, s, c, ruling, v)
 	case Safe(s):
 		v.By = "safe"
 		return nil
-	case ruling.effect == allows:
-		v.By, v.Rule, v.Where = "policy", ruling.rule, ruling.where
+	case ruling.Effect == policy.Allow:
+		v.By = "policy"
 		return nil
 	case mode == ModePlan, mode == ModeAuto, mode == ModeAcceptEdits && edits[s.Name] && s.Origin.Source == Builtin:
 		v.By = "mode"
 		return nil
 	}
-	if rule, ok := g.remembered(s, c); ok {
-		v.By, v.Rule = "rule", rule
-		return nil
+	if answers := g.remembered(s, c); len(answers) > 0 {
+		if ruling = g.judge(s, c, answers); ruling.Effect == policy.Allow {
+			v.By, v.Rule = "rule", ruling.Rule
+			return nil
+		}
 	}
-	return g.askCall(ctx, s, c, v)
+	return g.askCall(ctx, s, c, ruling, v)
 }
 
 // plans reports whether the arguments of spawn_agent ask for no more than plan.
@@ -149,12 +143,6 @@ func plans(args json.RawMessage) bool {
 	}
 	err := json.Unmarshal(args, &a)
 	return err == nil && (a.Mode == "" || a.Mode == ModePlan)
-}
-
-// remembered looks for answers that cover the call. Those that were given to a
-// plugin hold for it alone, and the model's never for a plugin.
-func (g *Gate) remembered(s Spec, c Call) (string, bool) {
-	return covered(g.answers(func(r Rule) bool { return r.Pattern != "" && r.Plugin == c.Caller.Plugin }), s, c)
 }
 
 // answers lists the remembered rules of the session, then of the project.
@@ -169,15 +157,12 @@ func (g *Gate) answers(keep func(Rule) bool) []Rule {
 	return slices.DeleteFunc(all, func(r Rule) bool { return !keep(r) })
 }
 
-func (g *Gate) askCall(ctx context.Context, s Spec, c Call, v *Verdict) *Denied {
-	rules := suggest(s, c)
-	a := Ask{
-		Call: c, Spec: s, Why: why(c.Caller), Now: "nothing covers this call",
-		Risks: risks(s, c), Rules: rules, Final: len(rules) > 0,
-	}
+func (g *Gate) askCall(ctx context.Context, s Spec, c Call, ruling policy.Ruling, v *Verdict) *Denied {
+	a := Ask{Call: c, Spec: s, Why: why(c.Caller), Now: ruling.Why, Risks: ruling.Risks, Rules: rulesFor(s, ruling.Suggest)}
+	a.Final = len(a.Rules) == 0 || c.Caller.Plugin != "" || ruling.Rule != ""
 	d := g.ask(ctx, a, v)
-	if d != nil && len(rules) > 0 {
-		d.Allow = command(rules[0])
+	if d != nil && !a.Final {
+		d.Allow = command(a.Rules[0])
 	}
 	return d
 }
@@ -227,7 +212,7 @@ func (g *Gate) ask(ctx context.Context, a Ask, v *Verdict) *Denied {
 // shown is kept.
 func (g *Gate) remember(ctx context.Context, a Ask, answer Answer) (rule, reason string) {
 	shown := slices.ContainsFunc(a.Rules, answer.Rule.equal)
-	if answer.Scope != Session && answer.Scope != Project || !shown || !a.Final {
+	if answer.Scope != Session && answer.Scope != Project || !shown || a.Final {
 		return "", ""
 	}
 	if answer.Scope == Project && g.Memory != nil {
@@ -249,7 +234,7 @@ func (g *Gate) remember(ctx context.Context, a Ask, answer Answer) (rule, reason
 // String writes a rule as it stands in grants.toml and in a question.
 func (r Rule) String() string {
 	if r.Grant != nil {
-		return r.Plugin + ": " + grantText(*r.Grant)
+		return r.Plugin + ": " + r.Grant.String()
 	}
 	return r.Pattern
 }

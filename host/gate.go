@@ -27,6 +27,9 @@ type Gate struct {
 	// Grants are the rights of builtin tools in this session: its workspace and
 	// what the person allowed. The policy is met by Invoke.
 	Grants policy.Grants
+	// Workspace is the host's folder behind /ws. Commands that leave it are
+	// asked about, unless the policy says otherwise.
+	Workspace string
 	// Granted gives what persons granted to a plugin or a bundled plugin. It is
 	// asked at each call, so that a revocation acts at once. Nil: nothing.
 	Granted  func(Origin) policy.Grants
@@ -60,7 +63,7 @@ type Ask struct {
 	Now   string      // what is granted today
 	Risks []string    // marks such as "pipes into a shell"
 	Rules []Rule      // what Session and Project would remember, narrowest first
-	Final bool        // false: "always" may not be offered
+	Final bool        // nothing is remembered: offer "once" only
 }
 
 // Scope of an answer.
@@ -82,11 +85,11 @@ type Answer struct {
 }
 
 // Rule is a remembered answer: `Bash(git status:*)`, `Write(docs/**)`,
-// `mcp__github__*`, or a grant of a plugin.
+// `mcp__github__*`, or a grant.
 type Rule struct {
-	Pattern string
-	Plugin  string
-	Grant   *policy.Grant
+	Pattern string        // of calls; empty for a grant
+	Plugin  string        // whose tool Pattern names, or who gets Grant; empty: builtin and MCP tools
+	Grant   *policy.Grant // of one plugin, or of one builtin tool by its name
 }
 
 // Verdict is one decision of the gate about a call, or about a use inside one,

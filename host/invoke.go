@@ -152,7 +152,7 @@ func interrupted(ctx context.Context, s Spec) abi.Result {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		why = "ran out of time"
 	}
-	if s.Kind == KindRead || s.Kind == KindSearch || s.Kind == KindThink {
+	if s.Origin.Source == Builtin && (s.Kind == KindRead || s.Kind == KindSearch || s.Kind == KindThink) {
 		return abi.Errorf("The tool %s %s. It changes nothing, so nothing was changed.", s.Name, why)
 	}
 	return abi.Errorf("The tool %s %s. It may have had effects already: check before you repeat it.", s.Name, why)

@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"errors"
-	"reflect"
 	"sync"
 
 	"github.com/elfhost/elfhost/host/policy"
@@ -31,7 +30,7 @@ type trial struct {
 func (t *trial) bind(tool Tool) {
 	grants, decides := t.gate.grantsOf(tool, t.spec)
 	from := t.call.Rights
-	if !reflect.ValueOf(from.Grants).IsZero() || from.Decide != nil || from.Note != nil {
+	if len(from.Grants.List()) > 0 || from.Decide != nil || from.Note != nil {
 		grants = grants.Meet(from.Grants)
 	}
 	r := policy.Rights{Grants: grants}
@@ -66,7 +65,7 @@ func (g *Gate) grantsOf(tool Tool, s Spec) (policy.Grants, bool) {
 	} else if s.Origin.Source != Builtin {
 		return policy.Grants{}, false
 	}
-	return limits(g.Policy, given), true
+	return given.Meet(g.Policy.Ceiling()), true
 }
 
 // decide asks about a use that no grant covers and nothing forbids for good.
@@ -84,7 +83,7 @@ func (t *trial) decide(ctx context.Context, grants policy.Grants, u policy.Use) 
 		return nil
 	}
 	v := Verdict{Call: t.call, Origin: t.spec.Origin, Use: &u}
-	d := t.ask(ctx, u, denial, &v)
+	d := t.ask(ctx, grants, u, denial, &v)
 	v.Allowed = d == nil
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -99,7 +98,7 @@ func (t *trial) decide(ctx context.Context, grants policy.Grants, u policy.Use) 
 	return nil
 }
 
-func (t *trial) ask(ctx context.Context, u policy.Use, denial *policy.Denial, v *Verdict) *Denied {
+func (t *trial) ask(ctx context.Context, grants policy.Grants, u policy.Use, denial *policy.Denial, v *Verdict) *Denied {
 	who := subject(t.spec)
 	d := denied(denial, t.spec, t.call)
 	switch t.gate.Current() {
@@ -120,11 +119,12 @@ func (t *trial) ask(ctx context.Context, u policy.Use, denial *policy.Denial, v 
 	}
 	a := Ask{
 		Call: t.call, Spec: t.spec, Use: &u, Why: why(t.call.Caller),
-		Now: now(t.call.Rights.Grants, u),
+		Now: "granted: " + grants.Describe(u.Cap),
 	}
 	if denial.Grant.Cap != "" {
-		a.Rules, a.Final = []Rule{{Plugin: who, Grant: &denial.Grant}}, true
+		a.Rules = []Rule{{Plugin: who, Grant: &denial.Grant}}
 	}
+	a.Final = len(a.Rules) == 0
 	refused := t.gate.ask(ctx, a, v)
 	if refused == nil {
 		return nil
@@ -136,7 +136,8 @@ func (t *trial) ask(ctx context.Context, u policy.Use, denial *policy.Denial, v 
 // granted looks for a remembered grant that covers the use.
 func (g *Gate) granted(who string, u policy.Use) (string, bool) {
 	for _, r := range g.answers(func(r Rule) bool { return r.Grant != nil && r.Plugin == who }) {
-		if covers(*r.Grant, u) {
+		one, err := policy.New("grants", *r.Grant)
+		if err == nil && one.Check(u) == nil {
 			return r.String(), true
 		}
 	}

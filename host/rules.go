@@ -2,76 +2,112 @@ package host
 
 import (
 	"encoding/json"
+	"path"
+	"path/filepath"
+	"slices"
 	"strings"
 
-	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host/policy"
 )
 
-// effect is what a policy says about a call.
-type effect int
+// maxRules is how many rules a question offers to remember.
+const maxRules = 2
 
-const (
-	silent effect = iota
-	allows
-	asks
-	forbids
-)
-
-// ruling is the word of a policy about a call.
-type ruling struct {
-	effect                  effect
-	layer, rule, where, why string
+// judge asks the policy's tool rules, and with them what was remembered.
+func (g *Gate) judge(s Spec, c Call, remembered []policy.Rule) policy.Ruling {
+	rules := g.Policy.Rules()
+	if impostor(s) { // rules name tools; this one only has the name
+		rules = slices.DeleteFunc(rules, func(r policy.Rule) bool { return r.Effect == policy.Allow })
+		remembered = nil
+	}
+	return policy.Judge(append(rules, remembered...), s.Name, g.subject(s, c))
 }
 
-func ceiling(p *policy.Policy, s Spec, c Call) ruling { return ruling{} }
-
-func autoForbidden(p *policy.Policy) (string, bool) { return "", false }
-
-// limits meets what was given with the policy.
-func limits(p *policy.Policy, g policy.Grants) policy.Grants { return g }
-
-func risks(s Spec, c Call) []string { return nil }
-
-// covered finds a rule that covers the call.
-func covered(rules []Rule, s Spec, c Call) (string, bool) {
-	for _, r := range rules {
-		if matches(r.Pattern, s, c) {
-			return r.Pattern, true
+// remembered are the answers that hold for a call, as rules that allow. What
+// was answered about one plugin's tool does not hold for another's of the same
+// name, and nothing that was answered about the model holds for a plugin.
+func (g *Gate) remembered(s Spec, c Call) []policy.Rule {
+	if c.Caller.Plugin != "" {
+		return nil
+	}
+	owner := ownerOf(s)
+	var out []policy.Rule
+	for _, r := range g.answers(func(r Rule) bool { return r.Grant == nil && r.Plugin == owner }) {
+		if p, err := policy.ParsePattern(r.Pattern); err == nil {
+			out = append(out, policy.Rule{Pattern: p, Effect: policy.Allow, Layer: "remembered"})
 		}
 	}
-	return "", false
+	return out
 }
 
-func matches(pattern string, s Spec, c Call) bool {
-	name, arg, has := strings.Cut(strings.TrimSuffix(pattern, ")"), "(")
-	if !has {
-		prefix, star := strings.CutSuffix(name, "*")
-		return name == s.Name || star && strings.HasPrefix(prefix, "mcp__") && strings.HasPrefix(s.Name, prefix)
+// ownerOf is the plugin whose tool it is; other names are taken once only.
+func ownerOf(s Spec) string {
+	if s.Origin.Source == Plugin || s.Origin.Source == Bundled {
+		return s.Origin.Name
 	}
-	return name == s.Name && arg == argument(c)
+	return ""
 }
 
-// argument is the part of a call that a pattern is about.
-func argument(c Call) string {
-	var a struct{ Command, Path string }
-	if json.Unmarshal(c.Args, &a) != nil {
-		return ""
+// rulesFor turns the patterns that would cover a call into what can be remembered.
+func rulesFor(s Spec, patterns []string) []Rule {
+	if impostor(s) {
+		return nil
 	}
-	return a.Command + a.Path
-}
-
-// suggest offers what could be remembered of a call, narrowest first.
-func suggest(s Spec, c Call) []Rule {
-	pattern := s.Name
-	if arg := argument(c); arg != "" {
-		pattern += "(" + arg + ")"
+	var out []Rule
+	for _, p := range patterns[:min(len(patterns), maxRules)] {
+		out = append(out, Rule{Pattern: p, Plugin: ownerOf(s)})
 	}
-	return []Rule{{Pattern: pattern, Plugin: c.Caller.Plugin}}
+	return out
 }
 
-// covers reports whether one grant allows a use.
-func covers(g policy.Grant, u policy.Use) bool { return false }
+// subject is what a rule's argument is about: a command, a URL, a path.
+func (g *Gate) subject(s Spec, c Call) policy.Subject {
+	var a struct {
+		Command any      `json:"command"`
+		Args    []string `json:"args"`
+		Cwd     string   `json:"cwd"`
+		Path    any      `json:"path"`
+		URL     any      `json:"url"`
+	}
+	if s.Origin.Source == MCP || s.Origin.Source == Plugin || json.Unmarshal(c.Args, &a) != nil {
+		return policy.Subject{}
+	}
+	if cmd, ok := a.Command.(string); ok && s.Kind == KindExecute {
+		for _, arg := range a.Args {
+			cmd += " " + quote(arg)
+		}
+		sub := policy.Subject{Text: cmd}
+		if restricted, _ := g.Policy.RestrictToWorkspace(); restricted && g.Workspace != "" {
+			sub.Root = g.Workspace
+			sub.Cwd = filepath.Join(g.Workspace, a.Cwd)
+			if filepath.IsAbs(a.Cwd) {
+				sub.Cwd = a.Cwd
+			}
+		}
+		return sub
+	}
+	if url, ok := a.URL.(string); ok {
+		return policy.Subject{Text: url}
+	}
+	if p, ok := a.Path.(string); ok {
+		return policy.Subject{Text: g.virtual(p, a.Cwd)}
+	}
+	return policy.Subject{}
+}
 
-// granted lists the scopes of a capability.
-func scopes(g policy.Grants, c abi.Capability) []string { return nil }
+// virtual writes a path as rules do: below /ws, whatever way the model wrote it.
+func (g *Gate) virtual(p, cwd string) string {
+	p = strings.TrimPrefix(p, "file://")
+	if !strings.HasPrefix(p, "/") && !filepath.IsAbs(p) {
+		p = path.Join(strings.TrimPrefix(cwd, "file://"), p)
+	}
+	if g.Workspace != "" && filepath.IsAbs(p) {
+		if rel, err := filepath.Rel(g.Workspace, p); err == nil && filepath.IsLocal(rel) {
+			return path.Join(policy.Workspace, filepath.ToSlash(rel))
+		}
+	}
+	if strings.HasPrefix(p, "/") {
+		return path.Clean(p)
+	}
+	return path.Join(policy.Workspace, p)
+}

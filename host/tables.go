@@ -25,6 +25,10 @@ var edits = map[string]bool{"Write": true, "Edit": true, "WriteFile": true, "Edi
 // inheritable names what a sub-agent gets from its parent, beside every mcp__*.
 var inheritable = map[string]bool{"list_skills": true, "read_skill": true, "slash_command": true}
 
+// reserved are our other tools whose names rules are written for.
+var reserved = map[string]bool{"Bash": true, "Shell": true, "Subagent": true, spawner: true,
+	"SessionsSpawn": true, "SessionsSend": true, "skillhub_install": true}
+
 // spawner is the one tool that plan mode offers beside the safe set, for
 // children that plan.
 const spawner = "spawn_agent"
@@ -43,6 +47,22 @@ func Inheritable(s Spec) bool {
 	return s.Origin.Source == Builtin && (inheritable[s.Name] || strings.HasPrefix(s.Name, "mcp__"))
 }
 
+// impostor reports whether a tool carries a name that means another's: of our
+// own tools, or of an MCP server's. Rules that name tools do not allow it.
+func impostor(s Spec) bool {
+	switch s.Origin.Source {
+	case Builtin:
+		return false
+	case MCP:
+		return !strings.HasPrefix(s.Name, "mcp__")
+	}
+	if strings.HasPrefix(s.Name, "mcp__") || edits[s.Name] || inheritable[s.Name] || reserved[s.Name] {
+		return true
+	}
+	src, known := safe[s.Name]
+	return known && src != s.Origin.Source
+}
+
 // Offers reports whether a registry in mode m shows the tool at all; use it
 // with Filter. The gate says the same at each call.
 func (m Mode) Offers(s Spec) bool {
@@ -51,6 +71,9 @@ func (m Mode) Offers(s Spec) bool {
 
 // looseness orders the modes; an unknown one is the tightest.
 var looseness = map[Mode]int{ModePlan: 0, ModeAsk: 1, ModeAcceptEdits: 2, ModeAuto: 3}
+
+// tighter is the mode to fall back to where one is forbidden.
+var tighter = map[Mode]Mode{ModeAuto: ModeAcceptEdits, ModeAcceptEdits: ModeAsk, ModeAsk: ModePlan}
 
 // Narrower returns the tighter of two modes; an empty one leaves the other.
 func (m Mode) Narrower(o Mode) Mode {

@@ -2,6 +2,7 @@ package host
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 
 	"github.com/elfhost/elfhost/host/policy"
@@ -15,28 +16,18 @@ func subject(s Spec) string {
 	return s.Name
 }
 
-func grantText(g policy.Grant) string {
-	return strings.TrimSpace(string(g.Cap) + " " + strings.Join(g.Scope, " "))
-}
-
 func useText(u policy.Use) string {
 	target := strings.ReplaceAll(u.Target, "\x00", " ")
 	return strings.Join(strings.Fields(string(u.Cap)+" "+u.Verb+" "+target), " ")
 }
 
-// now tells what is granted of the kind of thing that a use needs.
-func now(g policy.Grants, u policy.Use) string {
-	have := scopes(g, u.Cap)
-	if len(have) == 0 {
-		return "granted: none"
-	}
-	return "granted: " + strings.Join(have, ", ")
-}
-
 // command is what a person types to allow a rule.
 func command(r Rule) string {
 	if r.Grant != nil {
-		return fmt.Sprintf("elfhost grant add %s %s", quote(r.Plugin), quote(grantText(*r.Grant)))
+		return fmt.Sprintf("elfhost grant add %s %s", quote(r.Plugin), quote(r.Grant.String()))
+	}
+	if r.Plugin != "" {
+		return fmt.Sprintf("elfhost grant add %s %s", quote(r.Plugin), quote(r.Pattern))
 	}
 	return "elfhost grant add " + quote(r.Pattern)
 }
@@ -72,4 +63,7 @@ func (d *Denied) model() string {
 
 // asAsked is the use without the address it was resolved to: people are asked
 // about names, and one answer holds for both checks of a request.
-func asAsked(u policy.Use) policy.Use { return u }
+func asAsked(u policy.Use) policy.Use {
+	u.Addr = netip.Addr{}
+	return u
+}

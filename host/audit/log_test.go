@@ -378,8 +378,8 @@ func FuzzVerify(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if rep.Bad == nil && rep.Records > 0 && !bytes.HasPrefix(log, l[:min(len(l), len(log)/3)]) {
-			t.Fatalf("a forged log passes: %q %q", l, h)
+		if int(rep.Records) > bytes.Count(l, []byte("\n")) {
+			t.Fatalf("%d records in %q", rep.Records, l)
 		}
 		if opened, err := Open(dir, Options{Key: testKey}); err == nil {
 			_ = opened.Close()
