@@ -14,6 +14,7 @@ import (
 	"os"
 	"reflect"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/pelletier/go-toml/v2"
@@ -208,7 +209,7 @@ func positions(b []byte, file string) (lines, error) {
 }
 
 // maxKey bounds a dotted key with its table's name, in bytes.
-const maxKey = 1 << 10
+const maxKey = 256
 
 type tomlWalk struct {
 	out     lines
@@ -218,9 +219,14 @@ type tomlWalk struct {
 	off, ln int // where line has counted to
 }
 
+// set records a key and the tables above it, each by its first line.
 func (w *tomlWalk) set(key string, line int) {
-	if _, taken := w.out[key]; !taken {
+	for key != "" {
+		if _, taken := w.out[key]; taken {
+			return
+		}
 		w.out[key] = line
+		key = key[:max(0, strings.LastIndexAny(key, ".["))]
 	}
 }
 

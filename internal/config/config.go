@@ -1,0 +1,88 @@
+package config
+
+// Config is config.toml. The struct is the one table of keys: name, type,
+// default and meaning of each stand in its tags, and Keys, Explain and the
+// documentation are made from them.
+//
+// A key tagged user:"only" counts in the user's file alone: it could send
+// prompts or keys elsewhere, or loosen what is asked. One tagged trust:"only"
+// starts programs: in a project it counts once the person trusts that folder.
+type Config struct {
+	Model           string   `toml:"model" doc:"the model that answers, as provider/name or a name that a configured provider has"`
+	BackgroundModel string   `toml:"background_model" doc:"the model for summaries and other small work; the answering model when empty"`
+	Mode            string   `toml:"mode" default:"ask" oneof:"plan ask acceptEdits auto" user:"only" doc:"how much is asked: plan, ask, acceptEdits, auto"`
+	Dialect         string   `toml:"dialect" default:"tinyelf" oneof:"tinyelf acp" doc:"the names and parameters of the builtin tools"`
+	Tools           []string `toml:"tools" doc:"the tools to offer, by name; all when empty"`
+	MaxSteps        int      `toml:"max_steps" default:"50" doc:"model turns of one run at the most"`
+	MaxCost         float64  `toml:"max_cost" user:"only" doc:"US dollars of one run at the most; 0 sets no limit"`
+	ExecTimeout     Duration `toml:"exec_timeout" default:"2m" doc:"when Bash ends a command"`
+	Offline         bool     `toml:"offline" user:"only" doc:"use no network at all"`
+
+	Output    Output              `toml:"output"`
+	Providers map[string]Provider `toml:"providers" user:"only"`
+	MCP       MCP                 `toml:"mcp"`
+	Hooks     []Hook              `toml:"hooks" user:"only"`
+	Search    []SearchService     `toml:"search" user:"only"`
+
+	notes  []string
+	origin map[string]origin
+}
+
+// Output bounds what the model is shown of one tool's answer.
+type Output struct {
+	Max  Size `toml:"max" default:"50KiB" doc:"of any tool without a limit of its own"`
+	Read Size `toml:"read" default:"128KiB" doc:"of Read"`
+	Bash Size `toml:"bash" default:"100KiB" doc:"of Bash and Shell"`
+}
+
+// Provider is [providers.NAME]: a place that serves models.
+type Provider struct {
+	Kind      string            `toml:"kind" oneof:"anthropic openai openai-chat gemini scripted" doc:"the protocol: anthropic, openai (Responses), openai-chat (every compatible server), gemini, scripted"`
+	BaseURL   string            `toml:"base_url" doc:"where it is, when not at the vendor's address"`
+	APIKeyEnv string            `toml:"api_key_env" doc:"the environment variable that holds the key"`
+	Models    []string          `toml:"models" doc:"names it is known to have"`
+	Headers   map[string]string `toml:"headers" secret:"true" doc:"sent with every request"`
+	File      string            `toml:"file" doc:"the turns of a scripted model"`
+	Context   int               `toml:"context" doc:"tokens of its models' context, where the program does not know"`
+	Timeout   Duration          `toml:"timeout" default:"10m" doc:"of one request, streaming included"`
+}
+
+// MCP is [mcp].
+type MCP struct {
+	Servers map[string]MCPServer `toml:"servers" trust:"only"`
+}
+
+// MCPServer is [mcp.servers.NAME]: a program to start (Command) or a URL.
+type MCPServer struct {
+	Transport  string            `toml:"transport" oneof:"stdio http sse" doc:"stdio, http or sse; follows from command or url when empty"`
+	Command    string            `toml:"command" doc:"the program to start"`
+	Args       []string          `toml:"args" doc:"its arguments"`
+	Cwd        string            `toml:"cwd" doc:"its folder; the project's when empty"`
+	Env        map[string]string `toml:"env" secret:"true" doc:"variables it is given"`
+	EnvFrom    []string          `toml:"env_from" doc:"names of variables it is given from the environment; it gets no others"`
+	URL        string            `toml:"url" doc:"where it listens"`
+	Headers    map[string]string `toml:"headers" secret:"true" doc:"sent with every request"`
+	HeadersEnv map[string]string `toml:"headers_env" doc:"headers whose value is in an environment variable"`
+	Tools      []string          `toml:"tools" doc:"the tools to offer, by the server's names; all when empty"`
+	Timeout    Duration          `toml:"timeout" default:"60s" doc:"of one call"`
+	Startup    Duration          `toml:"startup" default:"30s" doc:"until it has to be ready"`
+	Disabled   bool              `toml:"disabled" doc:"not started"`
+}
+
+// Hook is one [[hooks]]: a program that is started at an event.
+type Hook struct {
+	Event   string   `toml:"event" doc:"when: session_start, prompt, before_tool, after_tool, stop, session_end"`
+	Match   string   `toml:"match" doc:"a tool rule, such as Bash(git:*); any call when empty"`
+	Command []string `toml:"command" doc:"the program and its arguments, without a shell"`
+	Timeout Duration `toml:"timeout" default:"60s" doc:"when it is ended"`
+}
+
+// SearchService is one [[search]]: a service for WebSearch, tried in order.
+type SearchService struct {
+	Kind      string `toml:"kind" doc:"which service"`
+	BaseURL   string `toml:"base_url" doc:"where it is, when not at the vendor's address"`
+	APIKeyEnv string `toml:"api_key_env" doc:"the environment variable that holds the key"`
+}
+
+// Notes says what was ignored because the file may not say it, with file and line.
+func (c *Config) Notes() []string { return c.notes }

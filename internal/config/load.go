@@ -1,0 +1,261 @@
+package config
+
+import (
+	"fmt"
+	"net/url"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/elfhost/elfhost/host/policy"
+)
+
+// Load reads the user's configuration, then the project's over it (project may
+// be ""). trusted says that the person trusts the project's folder: only then
+// does it name programs to start.
+func Load(p Paths, project string, trusted bool) (*Config, error) {
+	c := &Config{origin: map[string]origin{}}
+	setDefaults(reflect.ValueOf(c).Elem())
+	files := []source{{layer: "user", file: p.UserConfig()}}
+	if project != "" {
+		files = append(files, source{layer: "project", file: ProjectConfig(project), project: true, trusted: trusted})
+	}
+	for _, s := range files {
+		b, present, err := readIfPresent(s.file)
+		if err != nil {
+			return nil, fmt.Errorf("reading the %s configuration: %w", s.layer, err)
+		}
+		if !present {
+			continue
+		}
+		if err := c.layer(b, s); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// source is one file of configuration.
+type source struct {
+	layer, file      string
+	project, trusted bool
+}
+
+// origin is where a value came from.
+type origin struct{ layer, where string }
+
+// layer reads one file and takes over the keys that it holds.
+func (c *Config) layer(b []byte, s source) error {
+	var f Config
+	ls, err := decode(b, s.file, &f)
+	if err != nil {
+		return err
+	}
+	if err := check(&f, s.file, ls); err != nil {
+		return err
+	}
+	c.take(reflect.ValueOf(c).Elem(), reflect.ValueOf(&f).Elem(), "", s, ls)
+	return nil
+}
+
+// take copies what the file sets, unless its layer may not.
+func (c *Config) take(to, from reflect.Value, prefix string, s source, ls lines) {
+	for i := range to.NumField() {
+		f := to.Type().Field(i)
+		name := f.Tag.Get("toml")
+		if name == "" {
+			continue
+		}
+		key := prefix + name
+		if ls[key] == 0 {
+			continue
+		}
+		where := ls.where(s.file, key)
+		switch {
+		case s.project && f.Tag.Get("user") == "only":
+			c.notes = append(c.notes, fmt.Sprintf("%s: %s is ignored: only the user's configuration may set it", where, key))
+		case s.project && !s.trusted && f.Tag.Get("trust") == "only":
+			c.notes = append(c.notes, fmt.Sprintf("%s: %s is ignored: it starts programs, and this folder is not trusted", where, key))
+		case f.Type.Kind() == reflect.Struct && f.Type != reflect.TypeFor[Duration]() && f.Type != reflect.TypeFor[Size]():
+			c.take(to.Field(i), from.Field(i), key+".", s, ls)
+		case f.Type.Kind() == reflect.Map:
+			c.takeMap(to.Field(i), from.Field(i), key, s, ls)
+		default:
+			to.Field(i).Set(from.Field(i))
+			c.origin[key] = origin{s.layer, where}
+		}
+	}
+}
+
+// takeMap merges by name: a name in a later file replaces the whole entry.
+func (c *Config) takeMap(to, from reflect.Value, key string, s source, ls lines) {
+	if to.IsNil() {
+		to.Set(reflect.MakeMap(to.Type()))
+	}
+	for _, k := range from.MapKeys() {
+		entry := reflect.New(to.Type().Elem()).Elem()
+		entry.Set(from.MapIndex(k))
+		name := key + "." + k.String()
+		for i := range entry.NumField() {
+			part := name + "." + entry.Type().Field(i).Tag.Get("toml")
+			if ls[part] == 0 {
+				delete(c.origin, part)
+				setDefault(entry.Field(i), entry.Type().Field(i))
+				continue
+			}
+			c.origin[part] = origin{s.layer, ls.where(s.file, part)}
+		}
+		to.SetMapIndex(k, entry)
+	}
+}
+
+func setDefaults(v reflect.Value) {
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		switch {
+		case f.Tag.Get("toml") == "":
+		case f.Type.Kind() == reflect.Struct && f.Tag.Get("default") == "":
+			setDefaults(v.Field(i))
+		default:
+			setDefault(v.Field(i), f)
+		}
+	}
+}
+
+// setDefault reads the tag; the test of the table proves that all can be read.
+func setDefault(v reflect.Value, f reflect.StructField) {
+	text, ok := f.Tag.Lookup("default")
+	if !ok {
+		return
+	}
+	switch x := v.Addr().Interface().(type) {
+	case *Duration:
+		_ = x.UnmarshalText([]byte(text))
+	case *Size:
+		_ = x.UnmarshalText([]byte(text))
+	case *string:
+		*x = text
+	case *int:
+		*x, _ = strconv.Atoi(text)
+	}
+}
+
+// check judges what the types cannot.
+func check(c *Config, file string, ls lines) error {
+	if err := checkOneOf(reflect.ValueOf(c).Elem(), "", file, ls); err != nil {
+		return err
+	}
+	if c.MaxSteps < 0 || c.MaxCost < 0 || c.MaxCost != c.MaxCost {
+		return ls.fail(file, "max_steps", "max_steps and max_cost are not negative")
+	}
+	for name, p := range c.Providers {
+		key := "providers." + name
+		if p.Kind == "" {
+			return ls.fail(file, key, "%s has no kind", key)
+		}
+		if err := checkBase(p.BaseURL); err != nil {
+			return ls.fail(file, key+".base_url", "%s.base_url: %w", key, err)
+		}
+	}
+	for name, s := range c.MCP.Servers {
+		if err := s.check(name, file, ls); err != nil {
+			return err
+		}
+	}
+	for i, h := range c.Hooks {
+		key := fmt.Sprintf("hooks[%d]", i)
+		if h.Event == "" || len(h.Command) == 0 || h.Command[0] == "" {
+			return ls.fail(file, key, "a hook has an event and a command")
+		}
+		if h.Match != "" {
+			if _, err := policy.ParsePattern(h.Match); err != nil {
+				return ls.fail(file, key+".match", "%w", err)
+			}
+		}
+		if ls[key+".timeout"] == 0 {
+			setDefaults(reflect.ValueOf(&c.Hooks[i]).Elem())
+		}
+	}
+	for i, s := range c.Search {
+		key := fmt.Sprintf("search[%d]", i)
+		if s.Kind == "" {
+			return ls.fail(file, key, "a search service has a kind")
+		}
+		if err := checkBase(s.BaseURL); err != nil {
+			return ls.fail(file, key+".base_url", "%w", err)
+		}
+	}
+	return nil
+}
+
+func (s MCPServer) check(name, file string, ls lines) error {
+	key := "mcp.servers." + name
+	fail := func(format string, args ...any) error {
+		return ls.fail(file, key, key+": "+format, args...)
+	}
+	switch {
+	case name == "" || strings.Contains(name, "__") || strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789-_") != "":
+		return fail("a server's name holds letters, digits, - and single _")
+	case (s.Command == "") == (s.URL == ""):
+		return fail("either command or url is given")
+	case s.Command == "" && (s.Transport == "stdio" || len(s.Args) > 0 || len(s.Env) > 0):
+		return fail("a url takes no stdio, args or env")
+	case s.Command != "" && s.Transport != "" && s.Transport != "stdio":
+		return fail("a command speaks stdio, not %s", s.Transport)
+	}
+	if err := checkBase(s.URL); err != nil {
+		return fail("url: %w", err)
+	}
+	return nil
+}
+
+func checkBase(raw string) error {
+	if raw == "" {
+		return nil
+	}
+	_, err := policy.CheckURL(raw)
+	if err == nil {
+		if u, perr := url.Parse(raw); perr != nil || u.Fragment != "" {
+			return fmt.Errorf("it is not a plain URL")
+		}
+	}
+	return err
+}
+
+func checkOneOf(v reflect.Value, key, file string, ls lines) error {
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			f := v.Type().Field(i)
+			name := f.Tag.Get("toml")
+			if name == "" {
+				continue
+			}
+			if key != "" {
+				name = key + "." + name
+			}
+			if set := f.Tag.Get("oneof"); set != "" {
+				if s := v.Field(i).String(); s != "" && !slices.Contains(strings.Fields(set), s) {
+					return ls.fail(file, name, "%s is one of %s, not %q", name, strings.ReplaceAll(set, " ", ", "), s)
+				}
+			}
+			if err := checkOneOf(v.Field(i), name, file, ls); err != nil {
+				return err
+			}
+		}
+	case reflect.Map:
+		for _, k := range v.MapKeys() {
+			if err := checkOneOf(v.MapIndex(k), key+"."+k.String(), file, ls); err != nil {
+				return err
+			}
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			if err := checkOneOf(v.Index(i), fmt.Sprintf("%s[%d]", key, i), file, ls); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
