@@ -48,6 +48,33 @@ var kept = []string{"title", "description", "minItems", "maxItems", "minProperti
 
 // schema converts one subschema. open are the references being written out.
 func (g *gemini) schema(v any, open []string) map[string]any {
+	return finished(g.part(v, open))
+}
+
+// finished makes a part a whole: with a type, items, and no more required than
+// there is.
+func finished(out map[string]any) map[string]any {
+	if out["type"] == nil && out["anyOf"] == nil {
+		out["type"] = guess(out)
+	}
+	if out["type"] == "ARRAY" && out["items"] == nil {
+		out["items"] = map[string]any{"type": "STRING"}
+	}
+	props, _ := out["properties"].(map[string]any)
+	if out["type"] == "OBJECT" && len(props) == 0 { // refused; Coerce reads the string
+		text, _ := out["description"].(string)
+		out["type"], out["description"] = "STRING", strings.TrimSpace(text+" A JSON object, written as a string.")
+		delete(out, "properties")
+	}
+	req := slices.DeleteFunc(slices.Clone(names(out["required"])), func(n string) bool { return props[n] == nil })
+	if delete(out, "required"); len(req) > 0 {
+		out["required"] = req
+	}
+	return out
+}
+
+// part converts a subschema that may be merged into another.
+func (g *gemini) part(v any, open []string) map[string]any {
 	m, _ := v.(map[string]any)
 	out := map[string]any{}
 	if g.nodes++; g.nodes > maxGemini {
@@ -61,13 +88,10 @@ func (g *gemini) schema(v any, open []string) map[string]any {
 			out[k] = v
 		}
 	}
-	g.types(m, out)
+	g.types(m, out, open)
 	g.values(m, out)
 	g.members(m, out, open)
 	g.alternatives(m, out, open)
-	if out["type"] == nil && out["anyOf"] == nil {
-		out["type"] = guess(out)
-	}
 	return out
 }
 
@@ -87,14 +111,14 @@ func (g *gemini) reference(m map[string]any, ref string, open []string) map[stri
 	if err != nil || slices.Contains(open, at) || at == "" {
 		return map[string]any{"type": "OBJECT", "description": "The same form again."}
 	}
-	out := g.schema(target, append(slices.Clip(open), at))
+	out := g.part(target, append(slices.Clip(open), at))
 	if d, ok := m["description"].(string); ok {
 		out["description"] = d
 	}
 	return out
 }
 
-func (g *gemini) types(m, out map[string]any) {
+func (g *gemini) types(m, out map[string]any, open []string) {
 	list := names(m["type"])
 	if t, ok := m["type"].(string); ok {
 		list = []string{t}
@@ -108,11 +132,13 @@ func (g *gemini) types(m, out map[string]any) {
 	} else if len(rest) > 1 {
 		var alt []any
 		for _, t := range rest {
-			one := map[string]any{"type": strings.ToUpper(t)}
-			if t == "array" {
-				one["items"] = map[string]any{"type": "STRING"}
+			one := map[string]any{"type": t}
+			for _, k := range [...]string{"items", "prefixItems", "properties", "required"} {
+				if v, ok := m[k]; ok && (t == "array") == strings.HasSuffix(strings.ToLower(k), "items") && (t == "array" || t == "object") {
+					one[k] = v
+				}
 			}
-			alt = append(alt, one)
+			alt = append(alt, g.schema(one, open))
 		}
 		out["anyOf"] = alt
 	}
@@ -145,22 +171,44 @@ func (g *gemini) values(m, out map[string]any) {
 		out["type"], out["enum"] = "STRING", words
 		return
 	}
+	if out["type"] == nil {
+		out["type"] = typeOfAll(list)
+	}
 	told, _ := encode(list)
 	text, _ := out["description"].(string)
 	out["description"] = strings.TrimSpace(text + " One of: " + strings.Trim(string(told), "[]") + ".")
 }
 
+// typeOfAll is the Gemini type of values that are not strings.
+func typeOfAll(list []any) string {
+	var t types
+	for _, v := range list {
+		t |= typeOf(v)
+	}
+	switch t &^ tNull {
+	case tInteger:
+		return "INTEGER"
+	case tFraction, tInteger | tFraction:
+		return "NUMBER"
+	case tBool:
+		return "BOOLEAN"
+	}
+	return "STRING"
+}
+
 func (g *gemini) members(m, out map[string]any, open []string) {
+	if out["anyOf"] != nil {
+		return // several types: each has its own members
+	}
 	if props, ok := m["properties"].(map[string]any); ok && len(props) > 0 {
 		conv := make(map[string]any, len(props))
 		for _, name := range sortedKeys(props) {
 			conv[name] = g.schema(props[name], open)
 		}
 		out["properties"] = conv
-		req := slices.DeleteFunc(names(m["required"]), func(n string) bool { return conv[n] == nil })
-		if len(req) > 0 {
-			out["required"] = req
-		}
+	}
+	if req := names(m["required"]); len(req) > 0 {
+		out["required"] = req
 	}
 	tuple, _ := m["prefixItems"].([]any)
 	if list, ok := m["items"].([]any); ok {
@@ -177,33 +225,43 @@ func (g *gemini) members(m, out map[string]any, open []string) {
 		out["items"] = map[string]any{"anyOf": alt}
 	case m["items"] != nil:
 		out["items"] = g.schema(m["items"], open)
-	case out["type"] == "ARRAY":
-		out["items"] = map[string]any{"type": "STRING"}
 	}
 }
 
 // alternatives writes anyOf and oneOf as anyOf, null among them as nullable,
-// and puts allOf into the schema itself.
+// and puts allOf into the schema itself. Alternatives of an object that has
+// properties of its own become optional properties.
 func (g *gemini) alternatives(m, out map[string]any, open []string) {
 	all, _ := m["allOf"].([]any)
 	for _, v := range all {
-		merge(out, g.schema(v, open))
+		merge(out, g.part(v, open))
 	}
 	for _, key := range [...]string{"anyOf", "oneOf"} {
 		list, _ := m[key].([]any)
-		var alt []any
+		var alt []map[string]any
 		for _, v := range list {
 			if b, ok := v.(map[string]any); ok && b["type"] == "null" {
 				out["nullable"] = true
 				continue
 			}
-			alt = append(alt, g.schema(v, open))
+			if b := g.part(v, open); b["type"] != nil || b["properties"] != nil || b["items"] != nil || b["anyOf"] != nil {
+				alt = append(alt, b)
+			}
 		}
 		switch {
 		case len(alt) == 1:
-			merge(out, alt[0].(map[string]any))
+			merge(out, alt[0])
+		case len(alt) > 1 && out["properties"] != nil:
+			for _, b := range alt {
+				delete(b, "required")
+				merge(out, b)
+			}
 		case len(alt) > 1:
-			out["anyOf"] = alt
+			var forms []any
+			for _, b := range alt {
+				forms = append(forms, finished(b))
+			}
+			out["anyOf"] = forms
 			delete(out, "type")
 		}
 	}
