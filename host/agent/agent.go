@@ -21,17 +21,19 @@ import (
 // conversation, so that one Loop may serve many sessions at once. Its fields
 // must not change while it runs.
 type Loop struct {
-	Model  model.Model
-	Info   model.Info // of Model; Window bounds the context, 0: not known
-	Tools  Tools
-	System string // see Prompt
-	Agent  string // the name that calls carry; "" for the main agent
-	Limits Limits
-	Effort model.Effort
-	Search *model.Search   // the provider's own web search
-	Schema json.RawMessage // JSON Schema of the final answer, see model.Request
-	Retry  model.Retry     // how failed requests are repeated
-	Price  *model.Price    // nil: costs are not known, and MaxCost stops nothing
+	Model   model.Model
+	Info    model.Info // of Model; Window bounds the context, 0: not known
+	Tools   *host.Registry
+	System  string      // see Prompt
+	Format  host.Format // of the tools' schemas, as the provider wants it; default FormatAnthropic, which most take
+	Agent   string      // the name that calls carry; "" for the main agent
+	Limits  Limits
+	Effort  model.Effort
+	Search  *model.Search   // the provider's own web search
+	Schema  json.RawMessage // JSON Schema of the final answer, see model.Request
+	Compact Compaction
+	Retry   model.Retry  // how failed requests are repeated
+	Price   *model.Price // nil: costs are not known, and MaxCost stops nothing
 }
 
 // Limits bound one Run. A zero field means its default.
@@ -57,28 +59,36 @@ func (l *Loop) Run(ctx context.Context, s *Session, prompt ...abi.Content) iter.
 	}
 }
 
-// offer lists the tools that the model is shown.
-func (l *Loop) offer() []model.Tool {
+// offer lists the tools that the model is shown: those that the mode of the
+// moment offers. A tool whose schema cannot be told is left out; err names it.
+func (l *Loop) offer() (out []model.Tool, err error) {
 	if l.Tools == nil {
-		return nil
+		return nil, nil
 	}
-	var out []model.Tool
-	for _, t := range l.Tools.All() {
-		s := t.Spec()
-		if !s.Defer {
-			out = append(out, model.Tool{Name: s.Name, Description: s.Description, Input: s.Input})
-		}
+	mode := l.Tools.Gate().Current()
+	shown := l.Tools.Filter(func(s host.Spec) bool { return !s.Defer && mode.Offers(s) })
+	defs, err := shown.Definitions(or(l.Format, host.FormatAnthropic))
+	for _, d := range defs {
+		out = append(out, model.Tool{Name: d.Name, Description: d.Description, Input: d.Input})
 	}
-	return out
+	return out, err
 }
 
 // parallel says whether a call may run beside its neighbours: those that say
 // so, and those that only look.
 func (l *Loop) parallel(name string) bool {
-	t, ok := l.Tools.Get(name)
-	if !ok {
-		return true // an answer with an error, nothing else
+	s, ok := l.spec(name)
+	return !ok || s.Parallel || looks(s) || s.Kind == host.KindFetch
+}
+
+func (l *Loop) spec(name string) (host.Spec, bool) {
+	if l.Tools == nil {
+		return host.Spec{}, false
 	}
-	s := t.Spec()
-	return s.Parallel || s.Kind == host.KindRead || s.Kind == host.KindSearch || s.Kind == host.KindFetch
+	return l.Tools.Spec(name)
+}
+
+// looks reports a tool that changes nothing.
+func looks(s host.Spec) bool {
+	return s.Kind == host.KindRead || s.Kind == host.KindSearch || s.Kind == host.KindThink
 }

@@ -17,6 +17,9 @@ import (
 // a broken one has thousands.
 const maxCalls = 64
 
+// retryHint ends the text of a failure, as it does in the registry.
+const retryHint = "[Analyze the error above and try a different approach.]"
+
 // grace is how long a cancelled call may take to end by itself, before it is
 // given up and its session goes on without it.
 const grace = 3 * time.Second
@@ -136,45 +139,65 @@ func (b *batch) work(ctx context.Context, calls []model.Call, stop model.StopRea
 // one takes a call through the door and commits its result.
 func (b *batch) one(ctx context.Context, c model.Call, cut bool) {
 	args, complaint := arguments(c, cut)
+	if b.run.loop.Tools == nil && complaint == "" {
+		complaint = "There are no tools in this conversation. Answer in words."
+	}
 	if complaint != "" {
-		b.finish(ctx, c, abi.Errorf("%s", complaint), Failed, nil)
+		b.finish(ctx, c, abi.Errorf("%s\n%s", complaint, retryHint), Failed, nil)
 		return
 	}
 	if !b.begin(ctx, c) {
 		return
 	}
 	b.send(Event{Kind: KindStart, Call: &c})
-	var mu sync.Mutex
-	var receipts []abi.Receipt
-	res := b.invoke(context.WithValue(ctx, scopeKey{}, b.scope), c, args, func(r abi.Receipt) {
-		mu.Lock()
-		defer mu.Unlock()
-		receipts = append(receipts, r)
-	})
-	mu.Lock()
-	kept := receipts
-	mu.Unlock()
-
-	outcome := Done
+	seen := b.invoke(context.WithValue(ctx, scopeKey{}, b.scope), c, args)
+	res, outcome := seen.result, Done
 	if res.IsError {
 		outcome = Failed
 	}
-	// A tool that ended well ended before the cancellation; of one that failed
-	// after it, nobody knows how far it had come.
-	if res.IsError && ctx.Err() != nil {
-		res, outcome = interrupted(b.since(c), res.Text(), why(ctx)), Unknown
+	// A tool that ended well ended before the cancellation, and one that was
+	// refused had no effect; of one that failed after it, nobody knows how far
+	// it had come.
+	if res.IsError && ctx.Err() != nil && !seen.refused {
+		outcome = Unknown
+		if s, ok := b.run.loop.spec(c.Name); !ok || !looks(s) {
+			res = interrupted(b.since(c), res.Text(), why(ctx))
+		}
 	}
-	b.finish(ctx, c, res, outcome, kept)
+	b.finish(ctx, c, res, outcome, seen.receipts)
+}
+
+// seen is what was learned of a call from outside.
+type seen struct {
+	result   abi.Result
+	receipts []abi.Receipt
+	refused  bool // before its tool was entered
 }
 
 // invoke is the loop's only use of the one door.
-func (b *batch) invoke(ctx context.Context, c model.Call, args json.RawMessage, receipt func(abi.Receipt)) abi.Result {
-	return b.run.loop.Tools.Invoke(ctx, host.Call{
+func (b *batch) invoke(ctx context.Context, c model.Call, args json.RawMessage) seen {
+	var mu sync.Mutex
+	var s seen
+	res := b.run.loop.Tools.Invoke(ctx, host.Call{
 		ID: c.ID, Tool: c.Name, Args: args,
 		Caller:   host.Caller{Session: b.run.session.ID, Agent: b.run.loop.Agent, Step: b.run.step},
 		Progress: func(p abi.Progress) { b.send(Event{Kind: KindProgress, Call: &c, Progress: &p}) },
-		Receipt:  receipt,
+		Receipt: func(r abi.Receipt) {
+			mu.Lock()
+			defer mu.Unlock()
+			s.receipts = append(s.receipts, r)
+		},
+		Denied: func(d host.Denied) {
+			mu.Lock()
+			s.refused = s.refused || d.Use == nil
+			mu.Unlock()
+			b.send(Event{Kind: KindDenied, Call: &c, Denied: &d})
+		},
 	})
+	mu.Lock()
+	defer mu.Unlock()
+	s.result = res
+	return s
 }
 
 // begin commits that a call enters its tool; false: it must not.

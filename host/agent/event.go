@@ -18,6 +18,7 @@ type Event struct {
 	Receipts []abi.Receipt    `json:"receipts,omitempty"`
 	Progress *abi.Progress    `json:"progress,omitempty"`
 	Ask      *host.Ask        `json:"-"`
+	Denied   *host.Denied     `json:"-"`
 	Retry    *model.Again     `json:"-"`
 	Rate     *model.RateLimit `json:"-"`
 	Usage    *Usage           `json:"usage,omitempty"`
@@ -40,6 +41,7 @@ const (
 	KindProgress Kind = "progress" // of Call
 	KindAsk      Kind = "ask"      // a person is asked, about Call
 	KindAnswered Kind = "answered" // and has answered
+	KindDenied   Kind = "denied"   // Call, or something inside it, was refused: Denied says what would allow it
 	KindFinish   Kind = "finish"   // Call has its Result, with Receipts
 	KindSteer    Kind = "steer"    // a queued message of the person, Text, is now in the conversation
 	KindUsage    Kind = "usage"    // Usage of the session so far

@@ -26,13 +26,26 @@ func (t tool) Call(ctx context.Context, c host.Call) (abi.Result, error) { retur
 
 func newTool(name string, parallel bool, call func(ctx context.Context, args map[string]any) abi.Result) tool {
 	return tool{
-		spec: host.Spec{Name: name, Description: name + " of a test.", Parallel: parallel, Input: json.RawMessage(`{"type":"object"}`)},
+		spec: spec(name, parallel),
 		call: func(ctx context.Context, c host.Call) (abi.Result, error) {
 			var args map[string]any
 			_ = json.Unmarshal(c.Args, &args)
 			return call(ctx, args), nil
 		},
 	}
+}
+
+func spec(name string, parallel bool) host.Spec {
+	return host.Spec{Name: name, Description: name + " of a test.", Parallel: parallel, Origin: host.Origin{Source: host.Builtin}, Input: json.RawMessage(`{"type":"object"}`)}
+}
+
+// registry holds tools behind a gate that asks nothing.
+func registry(t ...host.Tool) *host.Registry {
+	r := host.New(host.Options{Gate: &host.Gate{Mode: host.ModeAuto}})
+	if err := r.Add(t...); err != nil {
+		panic(err)
+	}
+	return r
 }
 
 // script is a model whose n-th answer is made by the n-th function; the last

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -142,7 +143,7 @@ func TestC06MalformedArguments(t *testing.T) {
 func TestEmptyArgumentsAreNone(t *testing.T) {
 	m := &script{turns: []turn{does(call("a", "Now", "")), says("ok")}}
 	var got host.Call
-	now := tool{spec: host.Spec{Name: "Now"}, call: func(_ context.Context, c host.Call) (abi.Result, error) { got = c; return abi.Text("noon"), nil }}
+	now := tool{spec: spec("Now", false), call: func(_ context.Context, c host.Call) (abi.Result, error) { got = c; return abi.Text("noon"), nil }}
 	if _, err := drain(t, newLoop(m, now).Run(context.Background(), New("s", nil), text("go"))); err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +189,7 @@ func TestRepeatGuardLetsWorkGoOn(t *testing.T) {
 	// Edit, test, edit, test: the tests always say the same, the edits differ.
 	var turns []turn
 	for i := range 20 {
-		turns = append(turns, does(call("e", "Edit", strings.Repeat("[", i)+strings.Repeat("]", i)+" ")), does(call("t", "Bash", `"go test"`)))
+		turns = append(turns, does(call("e", "Edit", fmt.Sprintf(`{"n":%d}`, i))), does(call("t", "Bash", `{"command":"go test"}`)))
 	}
 	turns = append(turns, says("done"))
 	same := func(context.Context, map[string]any) abi.Result { return abi.Text("ok") }

@@ -22,6 +22,7 @@ type run struct {
 	step   int
 	before Usage // of the session when the run began
 	guard  guard
+	packed int // compactions since the model last answered
 }
 
 // start runs the steps and ends with KindDone.
@@ -76,10 +77,11 @@ func (r *run) steps(ctx context.Context, prompt []abi.Content) (Event, error) {
 			return Event{Stop: stop}, nil
 		}
 		r.step++
-		turn, err := r.ask(ctx)
+		turn, err := r.answer(ctx)
 		if err != nil {
 			return r.fail(ctx, turn, err)
 		}
+		r.packed = 0
 		stop, text, err := r.act(ctx, turn)
 		if err != nil {
 			return Event{Stop: StopError}, err
@@ -137,8 +139,12 @@ func (r *run) exhausted(ctx context.Context) Stop {
 func (r *run) ask(ctx context.Context) (*model.Turn, error) {
 	turn := &model.Turn{}
 	r.emit(Event{Kind: KindStep})
+	tools, err := r.loop.offer()
+	if err != nil && r.step == 1 {
+		r.emit(Event{Kind: KindNote, Text: fmt.Sprintf("The model is not offered every tool: %v", err)})
+	}
 	req := model.Request{
-		System: r.loop.System, Messages: r.session.Messages(), Tools: r.loop.offer(),
+		System: r.loop.System, Messages: r.session.Messages(), Tools: tools,
 		MaxTokens: r.loop.Limits.Answer, Effort: r.loop.Effort, Search: r.loop.Search,
 		Schema: r.loop.Schema, CacheKey: r.session.ID,
 	}

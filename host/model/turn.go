@@ -1,6 +1,7 @@
 package model
 
 import (
+	"context"
 	"strings"
 
 	"github.com/elfhost/elfhost/abi"
@@ -54,4 +55,19 @@ func (t *Turn) Partial() (m Message, ok bool) {
 		m.Blocks = append(m.Blocks, Block{Content: &c})
 	}
 	return m, len(m.Blocks) > 0
+}
+
+// Complete asks for one answer and waits for it.
+func Complete(ctx context.Context, m Model, r Request) (*Turn, error) {
+	t := &Turn{}
+	for e, err := range m.Stream(ctx, r) {
+		if err != nil {
+			return t, err
+		}
+		t.Add(e)
+	}
+	if t.Stop == "" {
+		return t, &Error{Code: ErrTruncated}
+	}
+	return t, nil
 }

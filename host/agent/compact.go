@@ -1,0 +1,290 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"text/template"
+
+	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/host/model"
+)
+
+// ErrNoRoom is returned when a conversation cannot be made to fit the model's
+// window. The session is unchanged, and a larger model can go on with it.
+var ErrNoRoom = errors.New("the conversation does not fit the model's context window")
+
+// Compaction is how a conversation is shortened before the window is full:
+// the older part becomes minutes, the newest steps stay as they are. The
+// journal keeps everything.
+type Compaction struct {
+	Model model.Model  // writes the minutes, and titles; nil: the loop's own
+	Price *model.Price // of Model
+	// At is the part of the window that may fill up, 0 < At < 1; default 0.8.
+	At float64
+	// Plan and Changed give what must not be lost: the open plan, and the files
+	// that this session has changed. They may be nil.
+	Plan    func(session string) string
+	Changed func(session string) []string
+	Off     bool // only Loop.Shorten compacts
+}
+
+// maxPacked is how often a run compacts before the model has answered again.
+const maxPacked = 2
+
+// Bounds of what the writer of the minutes is shown, in bytes.
+const (
+	resultShown = 2 << 10
+	askedShown  = 4 << 10
+)
+
+// answer makes room if needed, asks, and makes room again when the provider
+// says that there was none.
+func (r *run) answer(ctx context.Context) (*model.Turn, error) {
+	c, window := r.loop.Compact, r.loop.Info.Window
+	limit := int64(float64(window) * or(c.At, 0.8))
+	if window > 0 && !c.Off && r.loop.filled(r.session) > limit {
+		if err := r.pack(ctx, limit); err != nil {
+			return &model.Turn{}, err
+		}
+	}
+	for {
+		turn, err := r.ask(ctx)
+		if !errors.Is(err, model.ErrWindow) || c.Off {
+			return turn, err
+		}
+		// The provider counts otherwise than we do, and it is right.
+		now := r.loop.filled(r.session)
+		if perr := r.pack(ctx, min(now/2, or(limit, now))); perr != nil {
+			return &model.Turn{}, errors.Join(perr, err)
+		}
+	}
+}
+
+// pack compacts until the conversation is under the limit.
+func (r *run) pack(ctx context.Context, limit int64) error {
+	if r.packed >= maxPacked {
+		return fmt.Errorf("%w: it was shortened %d times in a row and is still too long", ErrNoRoom, r.packed)
+	}
+	r.packed++
+	before := r.loop.filled(r.session)
+	if err := r.loop.shorten(ctx, r.session, limit); err != nil {
+		return err
+	}
+	after := r.loop.filled(r.session)
+	r.emit(Event{Kind: KindCompact, Text: fmt.Sprintf("The conversation was shortened from about %d to %d tokens.", before, after)})
+	if after > limit {
+		return r.pack(ctx, limit)
+	}
+	return nil
+}
+
+// Shorten compacts a session that is not running, as a person may ask for.
+func (l *Loop) Shorten(ctx context.Context, s *Session) error {
+	if err := s.acquire(); err != nil {
+		return err
+	}
+	defer s.release()
+	return l.shorten(ctx, s, l.filled(s)/2)
+}
+
+// shorten replaces the older part of a session by its minutes.
+func (l *Loop) shorten(ctx context.Context, s *Session, limit int64) error {
+	messages := s.Messages()
+	fixed := l.overhead()
+	room := limit - fixed
+	if room <= 0 {
+		return fmt.Errorf("%w: the system prompt and the tools alone take about %d tokens of the %d that may be used; offer fewer tools, or use a model with a larger window",
+			ErrNoRoom, fixed, limit)
+	}
+	cut := split(messages, room/2)
+	if cut == 0 {
+		return fmt.Errorf("%w: its newest step alone takes about %d tokens, and there is room for %d", ErrNoRoom, estimate(messages), room)
+	}
+	summary, used, err := l.minutes(ctx, messages[:cut], room)
+	if err != nil {
+		return err
+	}
+	text, err := l.frame(s.ID, messages[:cut], summary)
+	if err != nil {
+		return err
+	}
+	m := model.User(abi.TextBlock(text))
+	rest := append([]model.Message{m}, messages[cut:]...)
+	after := fixed + estimate(rest)
+	if before := fixed + estimate(messages); after >= before {
+		return fmt.Errorf("%w: its minutes would be no shorter than itself (%d tokens against %d)", ErrNoRoom, after, before)
+	}
+	usage := s.Usage()
+	usage.Usage = usage.Usage.Plus(used)
+	usage.Context = 0 // to be counted anew
+	price := l.Price
+	if l.Compact.Model != nil {
+		price = l.Compact.Price
+	}
+	if price != nil {
+		usage.Cost += price.Cost(used)
+	}
+	return s.commit(ctx, Record{Kind: RecordCompact, Message: &m, Keep: len(messages) - cut, Usage: &usage})
+}
+
+// split finds where the kept part begins: as far back as fits into keep, but
+// never between a call and its result, and never with nothing before it. The
+// newest step is kept even if it is larger. 0 means there is nothing to cut.
+func split(messages []model.Message, keep int64) int {
+	cut := 0
+	for i := len(messages) - 1; i > 0; i-- {
+		if messages[i].Role == model.RoleTool {
+			continue
+		}
+		if cut != 0 && estimate(messages[i:]) > keep {
+			break
+		}
+		cut = i
+	}
+	return cut
+}
+
+// minutes asks the model for a summary. An empty one is a failure, and so is
+// one that was cut off.
+func (l *Loop) minutes(ctx context.Context, messages []model.Message, room int64) (string, model.Usage, error) {
+	system, err := prompts.ReadFile("prompts/compact.md")
+	if err != nil {
+		return "", model.Usage{}, err
+	}
+	record := narrate(messages, int(room)*bytesPerToken)
+	var used model.Usage
+	models := []model.Model{l.Model}
+	if l.Compact.Model != nil {
+		models = []model.Model{l.Compact.Model, l.Model} // the small one may fail where the large one does not
+	}
+	for _, m := range models {
+		turn, cerr := model.Complete(ctx, l.Retry.Wrap(m), model.Request{
+			System: string(system), NoCache: true, MaxTokens: max(1024, room/4),
+			Messages: []model.Message{model.User(abi.TextBlock(record + "\n\nWrite the minutes of the conversation above."))},
+		})
+		used = used.Plus(turn.Usage)
+		text := strings.TrimSpace(turn.Message.Text())
+		switch {
+		case ctx.Err() != nil:
+			return "", used, model.Cancelled("", ctx)
+		case cerr != nil:
+			err = cerr
+		case text == "":
+			err = fmt.Errorf("%w: the model gave no minutes of it", ErrNoRoom)
+		case turn.Stop != model.StopEnd && turn.Stop != model.StopOther:
+			err = fmt.Errorf("%w: its minutes were not finished (%s)", ErrNoRoom, turn.Stop)
+		default:
+			return text, used, nil
+		}
+	}
+	return "", used, fmt.Errorf("shortening the conversation: %w", err)
+}
+
+// frame puts the minutes together with what must survive word for word.
+func (l *Loop) frame(session string, old []model.Message, summary string) (string, error) {
+	t, err := template.ParseFS(prompts, "prompts/minutes.md")
+	if err != nil {
+		return "", fmt.Errorf("reading the form of minutes: %w", err)
+	}
+	data := struct {
+		Summary string
+		Asked   []string
+		Plan    string
+		Changed []string
+	}{Summary: summary, Asked: asked(old)}
+	if l.Compact.Plan != nil {
+		data.Plan = l.Compact.Plan(session)
+	}
+	if l.Compact.Changed != nil {
+		data.Changed = l.Compact.Changed(session)
+	}
+	var b strings.Builder
+	if err := t.Execute(&b, data); err != nil {
+		return "", fmt.Errorf("writing minutes: %w", err)
+	}
+	return strings.TrimSpace(b.String()), nil
+}
+
+// asked is what the person said, in a few kilobytes: the first request and
+// the newest ones. Notes of the host, in brackets, are not the person's.
+func asked(messages []model.Message) []string {
+	var all []string
+	for _, m := range messages {
+		if s := strings.TrimSpace(m.Text()); m.Role == model.RoleUser && s != "" && !strings.HasPrefix(s, "[") {
+			all = append(all, strings.ReplaceAll(clip(s, askedShown/2), "\n", "\n> "))
+		}
+	}
+	left := askedShown
+	if len(all) > 0 {
+		left -= len(all[0])
+	}
+	first := len(all)
+	for first > 1 && left-len(all[first-1]) >= 0 {
+		first--
+		left -= len(all[first])
+	}
+	if first > 1 {
+		return append(append(all[:1:1], "(…)"), all[first:]...)
+	}
+	return all
+}
+
+// narrate writes a conversation down as text, for a model that shall not take
+// part in it. Long results are cut, and then the middle, to fit into most bytes.
+func narrate(messages []model.Message, most int) string {
+	var parts []string
+	for _, m := range messages {
+		for _, b := range m.Blocks {
+			switch {
+			case b.Content != nil && b.Content.Type == abi.TypeText:
+				parts = append(parts, fmt.Sprintf("<%s>\n%s\n</%s>", m.Role, b.Content.Text, m.Role))
+			case b.Content != nil:
+				parts = append(parts, fmt.Sprintf("<%s>(%s)</%s>", m.Role, b.Content.Type, m.Role))
+			case b.Call != nil:
+				parts = append(parts, fmt.Sprintf("<call tool=%q>%s</call>", b.Call.Name, clip(b.Call.Args, resultShown)))
+			case b.Result != nil:
+				parts = append(parts, fmt.Sprintf("<result tool=%q error=%v>\n%s\n</result>", b.Result.Name, b.Result.IsError, clip(b.Result.Text(), resultShown)))
+			}
+		}
+	}
+	all := strings.Join(parts, "\n")
+	if most = max(most, 8<<10); len(all) <= most {
+		return all
+	}
+	return clip(all, most)
+}
+
+// clip cuts the middle out of a text that is over most bytes.
+func clip(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	head := strings.ToValidUTF8(s[:most*2/3], "")
+	end := strings.ToValidUTF8(s[len(s)-most/3:], "")
+	return fmt.Sprintf("%s\n(… %d bytes left out …)\n%s", head, len(s)-len(head)-len(end), end)
+}
+
+// Title asks the small model what a conversation is about, in a few words.
+func (l *Loop) Title(ctx context.Context, s *Session) (string, error) {
+	system, err := prompts.ReadFile("prompts/title.md")
+	if err != nil {
+		return "", err
+	}
+	m := l.Model
+	if l.Compact.Model != nil {
+		m = l.Compact.Model
+	}
+	turn, err := model.Complete(ctx, l.Retry.Wrap(m), model.Request{
+		System: string(system), NoCache: true, MaxTokens: 1024, Messages: []model.Message{model.User(abi.TextBlock(narrate(s.Messages(), 8<<10)))},
+	})
+	if err != nil {
+		return "", err
+	}
+	line := strings.Join(strings.Fields(strings.Trim(strings.TrimSpace(turn.Message.Text()), `"'“”«».#*`)), " ")
+	if r := []rune(line); len(r) > 80 {
+		line = string(r[:79]) + "…"
+	}
+	return line, nil
+}
