@@ -51,6 +51,10 @@ func enterLandlock(j jail) error {
 	if err := limit(j); err != nil {
 		return err
 	}
+	// Root's capabilities would look into other processes past Landlock.
+	if err := renounce(); err != nil {
+		return fmt.Errorf("giving up capabilities: %w", err)
+	}
 	if err := landlock.V8.BestEffort().RestrictPaths(landlockRules(j)...); err != nil {
 		return fmt.Errorf("restricting files: %w", err)
 	}

@@ -37,7 +37,8 @@ type Program struct {
 	Pty     bool          // one stream on a terminal of 80×24 (Unix)
 	Timeout time.Duration // 0: none. At its end the group gets SIGTERM, then SIGKILL
 	// Grace is how long children that hold its output are waited for after the
-	// program's own exit; 0 is 100 ms. Then they are killed: nothing outlives it.
+	// program's own exit; 0 is 100 ms. Then the group is killed; in a sandbox
+	// with namespaces that is everything, else a child may have left the group.
 	Grace time.Duration
 
 	Output int    // bytes kept, head and tail; 0 is 100 KiB
