@@ -104,7 +104,10 @@ func (g *Gate) decide(ctx context.Context, s Spec, c Call, v *Verdict) *Denied {
 		return &Denied{Call: c, Origin: s.Origin, Layer: layer, Why: why, Final: true}
 	}
 	mode := g.Current()
-	ruling := g.judge(s, c, nil)
+	ruling := policy.Ruling{Effect: policy.Ask}
+	if rules := g.Policy.Rules(); len(rules) > 0 || s.Kind == KindExecute { // commands have a critical list
+		ruling = g.judge(s, c, rules, nil)
+	}
 	v.Rule, v.Where = ruling.Rule, ruling.Where
 	switch {
 	case ruling.Effect == policy.Deny:
@@ -127,11 +130,9 @@ func (g *Gate) decide(ctx context.Context, s Spec, c Call, v *Verdict) *Denied {
 		v.By = "mode"
 		return nil
 	}
-	if answers := g.remembered(s, c); len(answers) > 0 {
-		if ruling = g.judge(s, c, answers); ruling.Effect == policy.Allow {
-			v.By, v.Rule = "rule", ruling.Rule
-			return nil
-		}
+	if ruling = g.judge(s, c, g.Policy.Rules(), g.remembered(s, c)); ruling.Effect == policy.Allow {
+		v.By, v.Rule = "rule", ruling.Rule
+		return nil
 	}
 	return g.askCall(ctx, s, c, ruling, v)
 }

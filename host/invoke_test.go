@@ -60,7 +60,7 @@ func TestErrorsAndPanics(t *testing.T) {
 		"The tool Read failed: disk full.":            func(context.Context, Call) (abi.Result, error) { return abi.Result{}, errors.New("disk full") },
 		"partly\nThe tool Read failed: then this.":    func(context.Context, Call) (abi.Result, error) { return abi.Text("partly"), errors.New("then this") },
 		"failed inside and did not finish (panic: x)": func(context.Context, Call) (abi.Result, error) { panic("x") },
-		"runtime error": func(context.Context, Call) (abi.Result, error) {
+		"nil map": func(context.Context, Call) (abi.Result, error) {
 			var m map[string]int
 			m["a"] = 1
 			return abi.Result{}, nil
@@ -245,5 +245,17 @@ func TestDepthIsBounded(t *testing.T) {
 	res := r.Invoke(t.Context(), Call{Tool: "again", Caller: Caller{Plugin: "acme", Depth: 9}})
 	if !res.IsError || !strings.Contains(res.Text(), "4 deep") || last.Text() == "" {
 		t.Errorf("%q", res.Text())
+	}
+}
+
+func BenchmarkInvoke(b *testing.B) {
+	f := builtin("Read")
+	f.spec.Input = json.RawMessage(pathSchema)
+	r := registry(b, Options{}, f)
+	c := Call{Tool: "Read", Args: json.RawMessage(`{"path":"host/policy/grants.go","limit":200}`)}
+	for b.Loop() {
+		if res := r.Invoke(b.Context(), c); res.IsError {
+			b.Fatal(res.Text())
+		}
 	}
 }

@@ -14,8 +14,7 @@ import (
 const maxRules = 2
 
 // judge asks the policy's tool rules, and with them what was remembered.
-func (g *Gate) judge(s Spec, c Call, remembered []policy.Rule) policy.Ruling {
-	rules := g.Policy.Rules()
+func (g *Gate) judge(s Spec, c Call, rules, remembered []policy.Rule) policy.Ruling {
 	if impostor(s) { // rules name tools; this one only has the name
 		rules = slices.DeleteFunc(rules, func(r policy.Rule) bool { return r.Effect == policy.Allow })
 		remembered = nil

@@ -40,6 +40,7 @@ func (s *Schema) coerce(args json.RawMessage) (any, json.RawMessage, []string, e
 	v = c.value(v, s.doc.top, nil)
 	c.clashes(v, alternativesOf(s.doc.top), nil, true)
 	if len(c.refused) > 0 {
+		slices.Sort(c.refused)
 		return nil, nil, nil, &Invalid{Problems: c.refused}
 	}
 	if !c.changed {
@@ -300,21 +301,36 @@ func (c *coercion) clashes(v any, alts []*node, at place, top bool) {
 	switch v := v.(type) {
 	case map[string]any:
 		c.clashingKeys(v, alts, at, top)
-		for _, key := range sortedKeys(v) {
-			if child := memberOf(alts, key); child != nil {
-				c.clashes(v[key], c.alternatives(child), at.key(key), false)
+		for key, e := range v {
+			if child := memberOf(alts, key); child != nil && nests(e) {
+				c.clashes(e, c.alternatives(child), at.key(key), false)
 			}
 		}
 	case []any:
 		for i, e := range v {
-			if child := itemOf(alts, i); child != nil {
+			if child := itemOf(alts, i); child != nil && nests(e) {
 				c.clashes(e, c.alternatives(child), at.item(i), false)
 			}
 		}
 	}
 }
 
+func nests(v any) bool {
+	switch v.(type) {
+	case map[string]any, []any:
+		return true
+	}
+	return false
+}
+
 func (c *coercion) clashingKeys(m map[string]any, alts []*node, at place, top bool) {
+	exact := true
+	for key := range m {
+		exact = exact && declares(alts, key)
+	}
+	if exact {
+		return // the rule: nothing to compare
+	}
 	declared := map[string]string{} // folded to exact
 	for _, n := range alts {
 		for name := range n.props {
@@ -333,7 +349,7 @@ func (c *coercion) clashingKeys(m map[string]any, alts []*node, at place, top bo
 			continue
 		}
 		seen[f] = key
-		if _, exact := memberExact(alts, key); exact {
+		if declares(alts, key) {
 			continue
 		}
 		if want, ok := declared[f]; ok {
@@ -343,13 +359,13 @@ func (c *coercion) clashingKeys(m map[string]any, alts []*node, at place, top bo
 	}
 }
 
-func memberExact(alts []*node, key string) (*node, bool) {
+func declares(alts []*node, key string) bool {
 	for _, n := range alts {
-		if p, ok := n.props[key]; ok {
-			return p, true
+		if _, ok := n.props[key]; ok {
+			return true
 		}
 	}
-	return nil, false
+	return false
 }
 
 // fold maps letters that simple case folding makes equal to one of them, as

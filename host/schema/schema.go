@@ -74,6 +74,11 @@ func (s *Schema) Validate(raw json.RawMessage) error {
 	return s.validate(v)
 }
 
+// ValidateValue is Validate for a value that was decoded already, with numbers
+// as json.Number. Such numbers must come from a reader that bounds them, as
+// Coerce and Validate do: exact arithmetic on 1e100000000 has no end.
+func (s *Schema) ValidateValue(v any) error { return s.validate(v) }
+
 // Check is Coerce, then Validate, in one pass over the text.
 func (s *Schema) Check(args json.RawMessage) (out json.RawMessage, notes []string, err error) {
 	v, out, notes, err := s.coerce(args)
