@@ -106,11 +106,11 @@ func (l *Loop) shorten(ctx context.Context, s *Session, limit int64) error {
 	if err != nil {
 		return err
 	}
-	text, err := l.frame(s.ID, messages[:cut], summary)
+	content, err := l.frame(s.ID, messages[:cut], summary)
 	if err != nil {
 		return err
 	}
-	m := model.User(abi.TextBlock(text))
+	m := model.User(content...)
 	rest := append([]model.Message{m}, messages[cut:]...)
 	after := fixed + estimate(rest)
 	if before := fixed + estimate(messages); after >= before {
@@ -182,53 +182,76 @@ func (l *Loop) minutes(ctx context.Context, messages []model.Message, room int64
 	return "", used, fmt.Errorf("shortening the conversation: %w", err)
 }
 
+// quoted names the blocks of minutes that hold the person's own words, so
+// that the next compaction finds them again.
+const quoted = "person"
+
 // frame puts the minutes together with what must survive word for word.
-func (l *Loop) frame(session string, old []model.Message, summary string) (string, error) {
+func (l *Loop) frame(session string, old []model.Message, summary string) ([]abi.Content, error) {
 	t, err := template.ParseFS(prompts, "prompts/minutes.md")
 	if err != nil {
-		return "", fmt.Errorf("reading the form of minutes: %w", err)
+		return nil, fmt.Errorf("reading the form of minutes: %w", err)
 	}
 	data := struct {
-		Summary string
-		Asked   []string
-		Plan    string
-		Changed []string
-	}{Summary: summary, Asked: asked(old)}
+		Summary, Plan string
+		Changed       []string
+		Asked         bool
+	}{Summary: summary}
 	if l.Compact.Plan != nil {
 		data.Plan = l.Compact.Plan(session)
 	}
 	if l.Compact.Changed != nil {
 		data.Changed = l.Compact.Changed(session)
 	}
+	words := asked(old)
+	data.Asked = len(words) > 0
 	var b strings.Builder
 	if err := t.Execute(&b, data); err != nil {
-		return "", fmt.Errorf("writing minutes: %w", err)
+		return nil, fmt.Errorf("writing minutes: %w", err)
 	}
-	return strings.TrimSpace(b.String()), nil
+	content := []abi.Content{abi.TextBlock(strings.TrimSpace(b.String()) + "\n")}
+	for _, w := range words {
+		content = append(content, abi.Content{Type: abi.TypeText, Name: quoted, Text: w})
+	}
+	return content, nil
 }
 
 // asked is what the person said, in a few kilobytes: the first request and
-// the newest ones. Notes of the host, in brackets, are not the person's.
+// the newest ones, each as a quotation. Notes of the host, in brackets, are
+// not the person's.
 func asked(messages []model.Message) []string {
 	var all []string
 	for _, m := range messages {
-		if s := strings.TrimSpace(m.Text()); m.Role == model.RoleUser && s != "" && !strings.HasPrefix(s, "[") {
-			all = append(all, strings.ReplaceAll(clip(s, askedShown/2), "\n", "\n> "))
+		if m.Role != model.RoleUser {
+			continue
+		}
+		if words := quotes(m); len(words) > 0 {
+			all = append(all, words...)
+		} else if s := strings.TrimSpace(m.Text()); s != "" && !strings.HasPrefix(s, "[") {
+			all = append(all, "\n> "+strings.ReplaceAll(clip(s, askedShown/2), "\n", "\n> ")+"\n")
 		}
 	}
-	left := askedShown
-	if len(all) > 0 {
-		left -= len(all[0])
+	if len(all) == 0 {
+		return nil
 	}
+	left := askedShown - len(all[0])
 	first := len(all)
-	for first > 1 && left-len(all[first-1]) >= 0 {
+	for first > 1 && left >= len(all[first-1]) {
 		first--
 		left -= len(all[first])
 	}
-	if first > 1 {
-		return append(append(all[:1:1], "(…)"), all[first:]...)
+	return append(all[:1:1], all[first:]...)
+}
+
+// quotes are the person's words in earlier minutes.
+func quotes(m model.Message) []string {
+	var out []string
+	for _, b := range m.Blocks {
+		if b.Content != nil && b.Content.Name == quoted {
+			out = append(out, b.Content.Text)
+		}
 	}
-	return all
+	return out
 }
 
 // narrate writes a conversation down as text, for a model that shall not take
