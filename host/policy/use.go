@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -193,8 +194,13 @@ func (p *use) narrowest() Grant {
 	default:
 		g.Scope = []string{p.Target}
 	}
-	if _, err := parseEntries([]Grant{g}, false); err != nil {
+	es, err := parseEntries([]Grant{g}, false)
+	if err != nil || slices.ContainsFunc(g.Scope, func(s string) bool { return strings.TrimSpace(s) != s }) {
 		return Grant{} // a target that no scope can express, such as a name with a line break
+	}
+	g.Scope = nil
+	for _, e := range es {
+		g.Scope = append(g.Scope, e.grant().Scope...)
 	}
 	return g
 }

@@ -33,7 +33,11 @@ func (w *walker) words(in []*syntax.Word) []word {
 			out = append(out, word{text: raw, dynamic: true})
 			continue
 		}
-		for _, y := range expand.Braces(x) {
+		for y, err := range expand.BracesSeq(nil, x) {
+			if err != nil {
+				out = append(out, word{text: raw, dynamic: true})
+				break
+			}
 			out = append(out, w.word(y))
 		}
 	}

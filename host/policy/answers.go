@@ -1,0 +1,93 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// ModeAllowed returns nil, or an error that says which file and line forbids
+// the mode.
+func (p *Policy) ModeAllowed(mode string) error {
+	if !slices.Contains(modes, mode) {
+		return fmt.Errorf("unknown mode %q (known: %s)", mode, strings.Join(modes, ", "))
+	}
+	if p == nil {
+		return nil
+	}
+	for i := range p.layers {
+		l := &p.layers[i]
+		if l.Modes != nil && !slices.Contains(l.Modes, mode) {
+			return fmt.Errorf("mode %q is forbidden by the %s (%s)", mode, l.Kind, l.where("modes"))
+		}
+	}
+	return nil
+}
+
+// RestrictToWorkspace reports whether builtin file and shell tools stay inside
+// the workspace, and the file and line that say so; where is "" for the default.
+func (p *Policy) RestrictToWorkspace() (on bool, where string) {
+	on = true
+	if p == nil {
+		return on, ""
+	}
+	for i := range p.layers {
+		if r := p.layers[i].RestrictToWorkspace; r != nil {
+			if *r {
+				return true, p.layers[i].where("restrict_to_workspace")
+			}
+			on, where = false, p.layers[i].where("restrict_to_workspace")
+		}
+	}
+	return on, where
+}
+
+// RequireSandbox reports whether programs may run under a kernel sandbox only.
+func (p *Policy) RequireSandbox() (on bool, where string) {
+	return p.any("require_sandbox", func(l *Layer) bool { return l.RequireSandbox })
+}
+
+// DenyMultilink reports whether files with several hard links are refused (FS-13).
+func (p *Policy) DenyMultilink() (on bool, where string) {
+	return p.any("deny_multilink", func(l *Layer) bool { return l.DenyMultilink })
+}
+
+func (p *Policy) any(key string, is func(*Layer) bool) (bool, string) {
+	if p != nil {
+		for i := range p.layers {
+			if is(&p.layers[i]) {
+				return true, p.layers[i].where(key)
+			}
+		}
+	}
+	return false, ""
+}
+
+// Network is how to reach the outside: the system policy's answer, and Off if
+// any layer says so.
+func (p *Policy) Network() Network {
+	var n Network
+	if p == nil {
+		return n
+	}
+	for _, l := range p.layers {
+		off := n.Off || l.Network.Off
+		if l.Kind == System {
+			n = l.Network
+		}
+		n.Off = off
+	}
+	return n
+}
+
+// ExecTime is the ceiling of one program's run; 0: none.
+func (p *Policy) ExecTime() time.Duration {
+	var d time.Duration
+	if p != nil {
+		for _, l := range p.layers {
+			d = least(d, l.ExecTime)
+		}
+	}
+	return d
+}
