@@ -1,0 +1,280 @@
+package reach
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/iotest"
+
+	"github.com/zalando/go-keyring"
+
+	"github.com/elfhost/elfhost/abi"
+)
+
+func TestScrubForms(t *testing.T) {
+	const v = `p@ss "w0rd"/+ü`
+	var s Scrubber
+	s.Add(v)
+	s.Add("short")
+	for name, text := range map[string]string{
+		"raw": v, "hex": hex.EncodeToString([]byte(v)), "HEX": strings.ToUpper(hex.EncodeToString([]byte(v))),
+		"query": url.QueryEscape(v), "path": url.PathEscape(v), "json": `p@ss \"w0rd\"/+ü`,
+	} {
+		if got := s.String("<" + text + ">"); got != "<[secret]>" {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	for _, enc := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding, base64.RawStdEncoding} {
+		for n := range 4 {
+			text := enc.EncodeToString([]byte("xyzw"[:n] + v + "after"))
+			if got := s.String(text); !strings.Contains(got, "[secret]") {
+				t.Errorf("base64 at %d: %q", n, got)
+			}
+		}
+	}
+	if got := s.String("short text"); got != "short text" {
+		t.Errorf("%q", got)
+	}
+	err := s.Error(fmt.Errorf("using %s: %w", v, abi.ErrDenied))
+	if strings.Contains(err.Error(), v) || !errors.Is(err, abi.ErrDenied) {
+		t.Error(err)
+	}
+	if b := []byte("clean"); &s.Bytes(b)[0] != &b[0] {
+		t.Error("clean bytes were copied")
+	}
+}
+
+func TestScrubReader(t *testing.T) {
+	const v = "s3cr3t-value"
+	var s Scrubber
+	s.Add(v)
+	text := "a" + v + "b" + v[:5] + "c" + v + v + " s3cr3 " + base64.StdEncoding.EncodeToString([]byte(v)) + v[:11]
+	want := s.String(text)
+	for name, r := range map[string]io.Reader{
+		"whole": strings.NewReader(text), "byte": iotest.OneByteReader(strings.NewReader(text)), "half": iotest.HalfReader(strings.NewReader(text)),
+		"err": iotest.DataErrReader(strings.NewReader(text)),
+	} {
+		got, err := io.ReadAll(s.Reader(r))
+		if string(got) != want || err != nil {
+			t.Errorf("%s: %q, want %q (%v)", name, got, want, err)
+		}
+	}
+	broken := errors.New("broken")
+	got, err := io.ReadAll(s.Reader(io.MultiReader(strings.NewReader("x"+v[:4]), iotest.ErrReader(broken))))
+	if string(got) != "x"+v[:4] || err != broken {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+func FuzzScrubReader(f *testing.F) {
+	f.Add("secret-value", "x secret-value y", 3)
+	f.Add("ababab", "abababababab", 1)
+	f.Fuzz(func(t *testing.T, secret, text string, cut int) {
+		if len(secret) > 100 || len(text) > 10_000 {
+			return
+		}
+		var s Scrubber
+		s.Add(secret)
+		cut = min(max(cut, 0), len(text))
+		got, err := io.ReadAll(s.Reader(io.MultiReader(strings.NewReader(text[:cut]), strings.NewReader(text[cut:]))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(secret) >= minSecret && strings.Contains(string(got), secret) && !strings.Contains(scrubbed, secret) && !crosses(secret) {
+			t.Errorf("%q in %q", secret, got)
+		}
+	})
+}
+
+// crosses: a secret that overlaps the replacement's own text can come about
+// anew at its edges, which says nothing about the secret.
+func crosses(secret string) bool {
+	for i := range scrubbed {
+		if strings.HasPrefix(secret, scrubbed[i:]) || strings.HasSuffix(secret, scrubbed[:i+1]) {
+			return true
+		}
+	}
+	return false
+}
+
+func TestFileSecrets(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	s := Secrets{Store: FileSecrets(dir)}
+	if _, err := s.Store.Get("a"); !errors.Is(err, abi.ErrNotFound) {
+		t.Error(err)
+	}
+	for _, bad := range []string{"", "a b", "a__b", "_a", "x@y", strings.Repeat("a", 65), "a\n"} {
+		if err := s.Set(bad, "long enough"); !errors.Is(err, abi.ErrInvalid) {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+	if err := s.Set("a", "short"); !errors.Is(err, abi.ErrInvalid) {
+		t.Error(err)
+	}
+	var group sync.WaitGroup
+	for i := range 10 {
+		group.Go(func() {
+			if err := (&Secrets{Store: FileSecrets(dir)}).Set(fmt.Sprint("name-", i), fmt.Sprint("value-", i)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	names, err := s.Store.Names()
+	if len(names) != 10 || err != nil {
+		t.Error(names, err)
+	}
+	if v, err := s.Store.Get("name-3"); v != "value-3" || err != nil {
+		t.Error(v, err)
+	}
+	if err := s.Store.Delete("name-3"); err != nil {
+		t.Error(err)
+	}
+	if err := s.Store.Delete("name-3"); !errors.Is(err, abi.ErrNotFound) {
+		t.Error(err)
+	}
+	path := filepath.Join(dir, "secrets.json")
+	if runtime.GOOS != "windows" {
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+			t.Error(info.Mode(), err)
+		}
+		os.Chmod(path, 0o644)
+		if _, err := s.Store.Get("name-1"); err == nil || !strings.Contains(err.Error(), "0600") {
+			t.Error(err)
+		}
+		os.Chmod(path, 0o600)
+	}
+	os.WriteFile(path, []byte(`{"name-1": "value-1" oops`), 0o600)
+	if _, err := s.Store.Get("name-1"); err == nil || strings.Contains(err.Error(), "value-1") {
+		t.Error(err)
+	}
+}
+
+func TestOpenSecretsWithoutBus(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("other systems have a keyring of their own")
+	}
+	t.Setenv("DBUS_SESSION_BUS_ADDRESS", "")
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	s := OpenSecrets(t.TempDir())
+	if err := s.Set("tok", "value-1"); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(s.Store.Where(), "secrets.json") {
+		t.Error(s.Store.Where())
+	}
+	t.Setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent")
+	s = OpenSecrets(t.TempDir())
+	if err := s.Set("tok", "value-1"); err != nil {
+		t.Errorf("a bus that does not answer: %v", err)
+	}
+}
+
+func TestKeyringSecrets(t *testing.T) {
+	keyring.MockInit() // the library's own stand-in for the system's service
+	t.Setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=/mock")
+	dir := t.TempDir()
+	if err := FileSecrets(dir).Set("old", "from-the-file"); err != nil {
+		t.Fatal(err)
+	}
+	s := OpenSecrets(dir)
+	if err := s.Set("new", "in-the-keyring"); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"old": "from-the-file", "new": "in-the-keyring"} {
+		if v, err := s.Store.Get(name); v != want || err != nil {
+			t.Errorf("%s: %q, %v", name, v, err)
+		}
+	}
+	if names, err := s.Store.Names(); strings.Join(names, " ") != "new old" || err != nil {
+		t.Error(names, err)
+	}
+	if data, _ := os.ReadFile(filepath.Join(dir, "secret-names.json")); bytes.Contains(data, []byte("in-the-keyring")) {
+		t.Errorf("%s", data)
+	}
+	for _, name := range []string{"new", "old"} {
+		if err := s.Store.Delete(name); err != nil {
+			t.Error(err)
+		}
+		if _, err := s.Store.Get(name); !errors.Is(err, abi.ErrNotFound) {
+			t.Error(err)
+		}
+	}
+}
+
+func TestKV(t *testing.T) {
+	k := &KV{Dir: t.TempDir()}
+	r := give(t, "kv 1KiB")
+	if _, err := k.Get(bg, r, "p", "a"); !errors.Is(err, abi.ErrNotFound) {
+		t.Error(err)
+	}
+	if err := k.Set(bg, r, "p", "a", []byte("one")); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := (&KV{Dir: k.Dir}).Get(bg, r, "p", "a"); string(v) != "one" || err != nil {
+		t.Errorf("not kept: %q, %v", v, err)
+	}
+	if _, err := k.Get(bg, r, "q", "a"); !errors.Is(err, abi.ErrNotFound) {
+		t.Errorf("another plugin's: %v", err)
+	}
+	if err := k.Set(bg, r, "p", "b", make([]byte, 1100)); !errors.Is(err, denied) {
+		t.Errorf("over the quota: %v", err)
+	}
+	if err := k.Set(bg, r, "p", "b", make([]byte, 900)); err != nil {
+		t.Error(err)
+	}
+	if err := k.Set(bg, r, "p", "a", make([]byte, 200)); !errors.Is(err, denied) {
+		t.Errorf("the sum over the quota: %v", err)
+	}
+	if keys, err := k.Keys(bg, r, "p", ""); strings.Join(keys, " ") != "a b" || err != nil {
+		t.Error(keys, err)
+	}
+	if v, err := k.Get(bg, r, "p", "a"); string(v) != "one" || err != nil {
+		t.Errorf("a refused write changed it: %q, %v", v, err)
+	}
+	for _, key := range []string{"", strings.Repeat("k", 257)} {
+		if err := k.Set(bg, r, "p", key, nil); !errors.Is(err, abi.ErrInvalid) {
+			t.Error(err)
+		}
+	}
+	if err := k.Delete(bg, r, "p", "b"); err != nil {
+		t.Error(err)
+	}
+	if _, err := k.Get(bg, give(t, "fs.read /ws/**"), "p", "a"); !errors.Is(err, denied) {
+		t.Error(err)
+	}
+	if err := k.Set(bg, r, "../../evil", "a", nil); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(k.Dir, "kv-..%2F..%2Fevil.json")); err != nil {
+		t.Error(err)
+	}
+	if err := k.Forget("p"); err != nil {
+		t.Error(err)
+	}
+	if keys, _ := k.Keys(bg, r, "p", ""); len(keys) != 0 {
+		t.Error(keys)
+	}
+	var group sync.WaitGroup
+	for i := range 20 {
+		group.Go(func() {
+			if err := (&KV{Dir: k.Dir}).Set(bg, r, "p", fmt.Sprint(i), []byte("v")); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	if keys, _ := k.Keys(bg, r, "p", ""); len(keys) != 20 {
+		t.Errorf("%d of 20 keys", len(keys))
+	}
+}
