@@ -1,0 +1,78 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/elfhost/elfhost/internal/fault"
+)
+
+// children are the verbs that elfhost runs itself with, in processes of their
+// own. They are found before anything else is set up.
+var children = map[string]func(args []string) int{}
+
+func newRoot(s streams) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "elfhost",
+		Short:         "Run agents whose tools are WebAssembly modules in a sandbox",
+		Long:          rootHelp,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+	}
+	root.SetIn(s.in)
+	root.SetOut(s.out)
+	root.SetErr(s.err)
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return fault.New("E1001", "`"+c.CommandPath()+" --help` lists the flags", "%w", err)
+	})
+	root.AddGroup(
+		&cobra.Group{ID: "work", Title: "Work:"},
+		&cobra.Group{ID: "rights", Title: "Tools and rights:"},
+		&cobra.Group{ID: "machine", Title: "This machine:"},
+	)
+	for group, verbs := range map[string][]*cobra.Command{
+		"work":    {runVerb(s), callVerb(s), demoVerb(s)},
+		"rights":  {toolsVerb(s), pluginVerb(s), grantVerb(s), auditVerb(s)},
+		"machine": {doctorVerb(s), configVerb(s), explainVerb(s), schemaVerb(s), gcVerb(s), versionVerb(s)},
+	} {
+		for _, v := range verbs {
+			v.GroupID = group
+			root.AddCommand(v)
+		}
+	}
+	root.SetHelpCommandGroupID("machine")
+	root.SetCompletionCommandGroupID("machine")
+	return root
+}
+
+const rootHelp = `elfhost runs AI agents. Its core tools are native; every other tool is a
+WebAssembly module in a sandbox that can do nothing a person did not grant.
+
+  elfhost demo                          see it work, without a key
+  elfhost run "why does the test fail"  ask the agent about this folder
+  elfhost call Read '{"path":"go.mod"}' call one tool through the same gate`
+
+// exactly is cobra.ExactArgs with our words.
+func exactly(n int, names string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) == n {
+			return nil
+		}
+		return fault.New("E1001", "`"+c.CommandPath()+" --help` shows the usage",
+			"%s takes %s, got %d argument(s)", c.CommandPath(), names, len(args))
+	}
+}
+
+// noArgs refuses stray words.
+func noArgs(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := "`" + c.CommandPath() + " --help` shows the usage"
+	if s := c.SuggestionsFor(args[0]); len(s) > 0 {
+		hint = "did you mean `" + c.CommandPath() + " " + s[0] + "`?"
+	}
+	return fault.New("E1001", hint, "%s does not know %q", c.CommandPath(), strings.Join(args, " "))
+}
