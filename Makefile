@@ -1,6 +1,54 @@
-GO ?= go
+# Two commands matter: `make demo` and `make test`. Each does its own set-up.
+GO      ?= go
+BIN     := bin/elfhost
+VERSION ?= $(shell git describe --tags --always 2>/dev/null || echo devel)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 
-.PHONY: plugins
+.PHONY: demo test check build plugins install dist bench docs fuzz clean race
+
+demo: build ## build everything and show the main job, without a key
+	./$(BIN) demo
+
+test: plugins ## all tests: unit, command line, Wasm guests built from source
+	$(GO) test ./...
+
+race: plugins ## the packages with shared state, under the race detector
+	$(GO) test -race ./host/... ./builtins/... ./internal/term/...
+
+build: plugins ## bin/elfhost
+	$(GO) build -ldflags '$(LDFLAGS)' -trimpath -o $(BIN) ./cmd/elfhost
 
 plugins: ## the Wasm tools that ship inside the binary
 	$(GO) run ./internal/kit/bundle
+
+install: plugins
+	$(GO) install -ldflags '$(LDFLAGS)' -trimpath ./cmd/elfhost
+
+check: plugins ## everything that is not a test
+	@bad=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$bad" ] || { echo "gofmt:"; echo "$$bad"; exit 1; }
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+	$(GO) test -count=1 ./internal/archtest
+	$(GO) run ./internal/docgen -check
+	CGO_ENABLED=0 $(GO) build ./...
+	GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 $(GO) vet ./...
+	GOOS=windows GOARCH=amd64 CGO_ENABLED=0 $(GO) vet ./...
+
+docs: plugins ## docs that are made from the code
+	$(GO) run ./internal/docgen
+
+bench: plugins ## ratios against peers of the same run
+	$(GO) run ./internal/bench/run
+
+fuzz: ## each fuzz target for FUZZTIME (10s)
+	@for p in $$($(GO) list ./...); do \
+	  for f in $$($(GO) test -list '^Fuzz' $$p 2>/dev/null | grep '^Fuzz'); do \
+	    echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $${FUZZTIME:-10s} -fuzzminimizetime 1x $$p || exit 1; \
+	  done; done
+
+dist: plugins ## reproducible archives for every platform
+	$(GO) run ./internal/kit/dist -version '$(VERSION)' $(PLATFORMS)
+
+clean:
+	rm -rf bin dist
