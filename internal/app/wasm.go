@@ -1,0 +1,80 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/host"
+	"github.com/elfhost/elfhost/host/model"
+	"github.com/elfhost/elfhost/host/policy"
+	"github.com/elfhost/elfhost/host/sandbox"
+	"github.com/elfhost/elfhost/internal/config"
+	"github.com/elfhost/elfhost/plugins"
+)
+
+// bundled loads one plugin that ships with the binary. Its bytes are unpacked
+// at its first call.
+func (a *App) bundled(ctx context.Context, name string) ([]host.Tool, error) {
+	b, err := plugins.Bundled(name)
+	if errors.Is(err, plugins.ErrNotBuilt) {
+		a.note("the plugin %s is not in this build: make plugins, then build again", name)
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	m, err := config.ReadManifest(b.Manifest, name+"/elf.toml")
+	if err != nil {
+		return nil, err
+	}
+	p, err := a.Loader.Load(ctx, sandbox.Package{
+		Manifest: *m, Description: &b.Description, Digest: b.Digest, Source: host.Bundled, Wasm: b.Wasm,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("loading the bundled plugin %q: %w", name, err)
+	}
+	a.plugins = append(a.plugins, p)
+	a.manifests[name] = m
+	return p.Tools(), nil
+}
+
+// granted is what persons, and for bundled plugins this installation, gave to
+// a plugin. It is read at each call, so that a revocation acts at once.
+func (a *App) granted(o host.Origin) policy.Grants {
+	gs := a.grantsOf(o)
+	out, err := policy.New("grants", gs...)
+	if err != nil { // written by hand, and wrong: it gives nothing
+		a.note("the grants of %s cannot be read: %v", o.Name, err)
+		return policy.Grants{}
+	}
+	return out
+}
+
+// answer serves elf:model: the background model, without tools.
+func (a *App) answer(ctx context.Context, _ policy.Rights, q sandbox.ModelRequest) (sandbox.ModelReply, error) {
+	m, info, err := a.Model(ctx, a.background)
+	if err != nil {
+		return sandbox.ModelReply{}, fmt.Errorf("%w: %w", abi.ErrUnavailable, err)
+	}
+	req := model.Request{System: q.System, MaxTokens: q.MaxTokens}
+	for _, msg := range q.Messages {
+		next := model.User(msg.Content...)
+		if msg.Role == "assistant" {
+			next.Role = model.RoleAssistant
+		}
+		req.Messages = append(req.Messages, next)
+	}
+	var turn model.Turn
+	for e, err := range m.Stream(ctx, req) {
+		if err != nil {
+			return sandbox.ModelReply{}, fmt.Errorf("%w: %w", abi.ErrUnavailable, err)
+		}
+		turn.Add(e)
+	}
+	return sandbox.ModelReply{
+		Text: turn.Message.Text(), Model: info.ID, Stop: string(turn.Stop),
+		TokensIn: turn.Usage.Input + turn.Usage.CacheRead + turn.Usage.CacheWrite, TokensOut: turn.Usage.Output,
+	}, nil
+}
