@@ -14,6 +14,20 @@ import (
 	"github.com/elfhost/elfhost/plugins"
 )
 
+// pack is a plugin of this session.
+type pack struct {
+	manifest abi.Manifest
+	digest   string
+	tools    []abi.ToolDecl
+	bundled  bool
+}
+
+func (p pack) key() config.PluginKey {
+	return config.PluginKey{
+		Publisher: p.manifest.Publisher, Name: p.manifest.Name, Digest: p.digest, Needs: config.NeedsHash(p.manifest.Needs),
+	}
+}
+
 // bundled loads one plugin that ships with the binary. Its bytes are unpacked
 // at its first call.
 func (a *App) bundled(ctx context.Context, name string) ([]host.Tool, error) {
@@ -35,26 +49,14 @@ func (a *App) bundled(ctx context.Context, name string) ([]host.Tool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("loading the bundled plugin %q: %w", name, err)
 	}
-	a.plugins = append(a.plugins, p)
-	a.manifests[name] = m
+	a.Plugins = append(a.Plugins, p)
+	a.packages = append(a.packages, pack{*m, b.Digest, b.Description.Tools, true})
 	return p.Tools(), nil
-}
-
-// granted is what persons, and for bundled plugins this installation, gave to
-// a plugin. It is read at each call, so that a revocation acts at once.
-func (a *App) granted(o host.Origin) policy.Grants {
-	gs := a.grantsOf(o)
-	out, err := policy.New("grants", gs...)
-	if err != nil { // written by hand, and wrong: it gives nothing
-		a.note("the grants of %s cannot be read: %v", o.Name, err)
-		return policy.Grants{}
-	}
-	return out
 }
 
 // answer serves elf:model: the background model, without tools.
 func (a *App) answer(ctx context.Context, _ policy.Rights, q sandbox.ModelRequest) (sandbox.ModelReply, error) {
-	m, info, err := a.Model(ctx, a.background)
+	chosen, err := a.background(ctx)
 	if err != nil {
 		return sandbox.ModelReply{}, fmt.Errorf("%w: %w", abi.ErrUnavailable, err)
 	}
@@ -67,14 +69,14 @@ func (a *App) answer(ctx context.Context, _ policy.Rights, q sandbox.ModelReques
 		req.Messages = append(req.Messages, next)
 	}
 	var turn model.Turn
-	for e, err := range m.Stream(ctx, req) {
+	for e, err := range chosen.Model.Stream(ctx, req) {
 		if err != nil {
 			return sandbox.ModelReply{}, fmt.Errorf("%w: %w", abi.ErrUnavailable, err)
 		}
 		turn.Add(e)
 	}
 	return sandbox.ModelReply{
-		Text: turn.Message.Text(), Model: info.ID, Stop: string(turn.Stop),
+		Text: turn.Message.Text(), Model: chosen.Info.ID, Stop: string(turn.Stop),
 		TokensIn: turn.Usage.Input + turn.Usage.CacheRead + turn.Usage.CacheWrite, TokensOut: turn.Usage.Output,
 	}, nil
 }

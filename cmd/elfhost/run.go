@@ -1,0 +1,202 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/host/agent"
+	"github.com/elfhost/elfhost/host/model"
+	"github.com/elfhost/elfhost/internal/app"
+	"github.com/elfhost/elfhost/internal/fault"
+	"github.com/elfhost/elfhost/internal/term"
+)
+
+type runFlags struct {
+	sessionFlags
+	model, format, schema string
+	maxSteps              int
+	maxCost               float64
+	receipts              bool
+}
+
+func runVerb(s streams) *cobra.Command {
+	var f runFlags
+	c := &cobra.Command{
+		Use: "run PROMPT...", Short: "Ask the agent about this folder",
+		Long: `Ask the agent. The answer alone goes to standard output; what happens on the
+way goes to standard error. Standard input, if it is not a terminal, is given
+to the agent as extra context.
+
+Exit status: 0 done, 1 failed, 2 wrong usage or configuration, 3 a needed right
+was denied, 4 step limit or budget, 75 try again later, 130 interrupted.`,
+		Example: `  elfhost run "why does the build fail?"
+  git diff | elfhost run "review this change" --mode plan
+  elfhost run "tidy the imports" --mode acceptEdits --output-format json`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error { return f.run(c.Context(), s, strings.Join(args, " ")) },
+	}
+	f.register(c)
+	fl := c.Flags()
+	fl.StringVarP(&f.model, "model", "m", "", "provider/name of the model, or a provider's name")
+	fl.StringVar(&f.format, "output-format", "text", "text, json (one object) or stream-json (a line an event; see `elfhost schema events`)")
+	fl.StringVar(&f.schema, "json-schema", "", "the final answer must fit the JSON Schema in this file")
+	fl.IntVar(&f.maxSteps, "max-steps", 0, "requests to the model at the most")
+	fl.Float64Var(&f.maxCost, "max-cost", 0, "US dollars at the most, where the model's price is known")
+	fl.BoolVar(&f.receipts, "receipts", false, "show the receipts of sandboxed calls")
+	return c
+}
+
+func (f *runFlags) run(ctx context.Context, s streams, prompt string) error {
+	r, err := f.renderer(s)
+	if err != nil {
+		return err
+	}
+	content, err := promptOf(s, prompt)
+	if err != nil {
+		return err
+	}
+	schema, err := readSchema(f.schema)
+	if err != nil {
+		return err
+	}
+	var w watch
+	a, err := f.session(ctx, s, app.Options{Model: f.model}, &w)
+	if err != nil {
+		return err
+	}
+	defer a.Close(context.WithoutCancel(ctx))
+	chosen, err := a.Model(ctx, f.model)
+	if err != nil {
+		return err
+	}
+	o, err := f.loop(ctx, a, chosen, schema, content, r, &w)
+	if perr := r.done(o); perr != nil {
+		return perr
+	}
+	return f.verdict(o, err, &w)
+}
+
+// loop runs the agent to its end.
+func (f *runFlags) loop(ctx context.Context, a *app.App, m app.Chosen, schema json.RawMessage, content []abi.Content, r renderer, w *watch) (outcome, error) {
+	l := a.Loop(m, agent.Limits{Steps: f.maxSteps, Cost: f.maxCost})
+	l.Denied = w.add
+	l.Schema = schema
+	o := outcome{V: eventVersion, Type: "result", Session: a.Session, Model: m.Name}
+	var step strings.Builder
+	var failed error
+	for e, err := range l.Run(ctx, agent.New(a.Session, nil), content...) {
+		switch e.Kind {
+		case agent.KindStep, agent.KindRetry, agent.KindStart:
+			step.Reset()
+		case agent.KindText, agent.KindRefusal:
+			step.WriteString(e.Text)
+		case agent.KindFinish:
+			o.Receipts = append(o.Receipts, e.Receipts...)
+			for _, rc := range e.Receipts {
+				a.KeepReceipt(rc)
+			}
+		case agent.KindUsage:
+			o.Usage = e.Usage
+		case agent.KindDone:
+			o.Stop, o.Text = e.Stop, step.String()
+			if e.Stop == agent.StopYield && e.Text != "" {
+				o.Text = e.Text
+			}
+			failed = err
+		}
+		r.event(e)
+	}
+	o.Denials = w.denials()
+	if failed != nil {
+		o.Error = failed.Error()
+	}
+	return o, failed
+}
+
+// verdict turns how the run ended into an error with the right exit status.
+func (f *runFlags) verdict(o outcome, err error, w *watch) error {
+	switch o.Stop {
+	case agent.StopCancelled:
+		return fault.New("E1504", "", "interrupted")
+	case agent.StopSteps:
+		return fault.New("E1401", "--max-steps allows more", "the agent used all its steps before it was done")
+	case agent.StopCost, agent.StopTokens:
+		return fault.New("E1402", "--max-cost allows more", "the agent used its budget before it was done")
+	}
+	if err != nil {
+		return modelFault(err)
+	}
+	if o.Stop != agent.StopEnd && o.Stop != agent.StopYield {
+		return fault.New("E1103", "", "the agent stopped without an answer: %s", o.Stop)
+	}
+	if err := w.blocked(); err != nil {
+		return err
+	}
+	return nil
+}
+
+func modelFault(err error) error {
+	var e *model.Error
+	switch {
+	case errors.As(err, &e) && (e.Code == model.ErrRateLimit || e.Code == model.ErrOverload):
+		return fault.Wrap("E1102", "", err)
+	case errors.As(err, &e) && e.Code == model.ErrAuth:
+		return fault.Wrap("E1103", "check the key in the environment", err)
+	}
+	return fault.Wrap("E1103", "", err)
+}
+
+func (f *runFlags) renderer(s streams) (renderer, error) {
+	switch f.format {
+	case "text":
+		return &textRenderer{out: s.out, err: s.err, style: term.StyleOf(s.err, os.Getenv), receipts: f.receipts, tty: term.IsTerminal(fileOf(s.out))}, nil
+	case "json", "stream-json":
+		return &jsonRenderer{out: s.out, stream: f.format == "stream-json"}, nil
+	}
+	return nil, fault.New("E1001", "", "--output-format is text, json or stream-json, not %q", f.format)
+}
+
+// promptOf joins the words of the command line and what comes on standard input.
+func promptOf(s streams, prompt string) ([]abi.Content, error) {
+	var out []abi.Content
+	if s.in != nil && !term.IsTerminal(s.in) {
+		b, err := io.ReadAll(io.LimitReader(s.in, maxStdin+1))
+		switch {
+		case err != nil:
+			return nil, fault.New("E1001", "", "reading standard input: %w", err)
+		case len(b) > maxStdin:
+			return nil, fault.New("E1001", "put it into a file and name the file", "standard input is over %d bytes", maxStdin)
+		case strings.TrimSpace(string(b)) != "":
+			out = append(out, abi.TextBlock(fmt.Sprintf("From standard input:\n%s", b)))
+		}
+	}
+	if strings.TrimSpace(prompt) != "" {
+		out = append(out, abi.TextBlock(prompt))
+	}
+	if len(out) == 0 {
+		return nil, fault.New("E1001", `for example: elfhost run "why does the test fail?"`, "there is no prompt")
+	}
+	return out, nil
+}
+
+func readSchema(path string) (json.RawMessage, error) {
+	if path == "" {
+		return nil, nil
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fault.New("E1001", "", "--json-schema: %w", err)
+	}
+	if !json.Valid(b) {
+		return nil, fault.New("E1001", "", "--json-schema: %q is not JSON", path)
+	}
+	return b, nil
+}

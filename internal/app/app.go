@@ -1,0 +1,197 @@
+// Package app assembles the house for one session: the policy, the brokers,
+// the gate, the registry with its tools in the order of tools.go, the audit
+// log and the models. Every verb that calls a tool opens an App.
+//
+// Opening is cheap: nothing is compiled, started or fetched before it is needed.
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/elfhost/elfhost/builtins/files"
+	"github.com/elfhost/elfhost/host"
+	"github.com/elfhost/elfhost/host/audit"
+	"github.com/elfhost/elfhost/host/policy"
+	"github.com/elfhost/elfhost/host/reach"
+	"github.com/elfhost/elfhost/host/sandbox"
+	"github.com/elfhost/elfhost/internal/config"
+	"github.com/elfhost/elfhost/internal/fault"
+)
+
+// Options say how a session starts. The zero value is a session in the
+// current folder in which nobody can be asked.
+type Options struct {
+	Dir      string // the workspace; "": the current folder
+	Mode     host.Mode
+	Dialect  string   // "tinyelf", "acp", or "" for what the configuration says
+	Model    string   // as --model names it; "": see Model
+	Tools    []string // names to keep; nil: all
+	Allow    []string // rules and grants for this session alone, as `--allow` takes them
+	Session  string   // its name; "": a new random one
+	Env      func(string) string
+	Approver host.Approver     // nil: a question is a denial
+	Denied   func(host.Denied) // may be nil; see Watch
+	Log      *slog.Logger      // nil: nothing is logged
+	Paths    *config.Paths     // nil: found through Env
+	Files    files.State       // what was read; nil: a new one in memory
+}
+
+// App is one session, ready to work. Close it.
+type App struct {
+	Dir      string // the workspace, absolute
+	Session  string
+	Paths    config.Paths
+	Config   *config.Config
+	Policy   *policy.Policy
+	Gate     *host.Gate
+	Registry *host.Registry
+	Tree     *reach.Tree
+	HTTP     *reach.HTTP
+	Secrets  *reach.Secrets
+	Runner   *reach.Runner
+	Loader   *sandbox.Loader
+	Audit    *audit.Log
+	Plugins  []*sandbox.Plugin
+
+	opt      Options
+	env      func(string) string
+	grants   *grants
+	packages []pack
+	closers  []func(context.Context) error
+
+	mu    sync.Mutex
+	notes []string
+}
+
+// Open assembles a session.
+func Open(ctx context.Context, o Options) (*App, error) {
+	a := &App{opt: o, env: o.Env, Session: o.Session}
+	if a.env == nil {
+		a.env = os.Getenv
+	}
+	if err := a.open(ctx); err != nil {
+		return nil, errors.Join(err, a.Close(context.WithoutCancel(ctx)))
+	}
+	return a, nil
+}
+
+func (a *App) open(ctx context.Context) error {
+	for _, step := range []func(context.Context) error{
+		a.findPlaces, a.readRules, a.openAudit, a.openBrokers, a.openGate, a.openLoader, a.register,
+	} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *App) findPlaces(context.Context) error {
+	if a.opt.Paths != nil {
+		a.Paths = *a.opt.Paths
+	} else {
+		p, err := config.FindPaths(a.env)
+		if err != nil {
+			return fault.Wrap("E1002", "", err)
+		}
+		a.Paths = p
+	}
+	dir, err := filepath.Abs(a.opt.Dir)
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if err != nil {
+		return fault.New("E1004", "--dir names the folder that the agent works in", "the workspace %q: %w", a.opt.Dir, err)
+	}
+	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
+		return fault.New("E1004", "--dir names the folder that the agent works in", "the workspace %q is not a folder", dir)
+	}
+	a.Dir = dir
+	if a.Session == "" {
+		a.Session = newID()
+	}
+	return nil
+}
+
+// newID is an opaque, unguessable name of a session.
+func newID() string {
+	b := make([]byte, 8)
+	_, _ = rand.Read(b) // never fails (crypto/rand)
+	return "s-" + hex.EncodeToString(b)
+}
+
+func (a *App) readRules(context.Context) error {
+	var err error
+	if a.Policy, err = config.LoadPolicy(a.Paths, a.Dir); err != nil {
+		return fault.Wrap("E1002", "elfhost does not run under rules it cannot read; mend the file", err)
+	}
+	if a.Config, err = config.Load(a.Paths, a.Dir, false); err != nil {
+		return fault.Wrap("E1002", "`elfhost config explain` lists the keys", err)
+	}
+	a.notes = append(append(a.notes, a.Policy.Notes()...), a.Config.Notes()...)
+	if a.opt.Dialect == "" {
+		a.opt.Dialect = a.Config.Dialect
+	}
+	if a.opt.Tools == nil && len(a.Config.Tools) > 0 {
+		a.opt.Tools = a.Config.Tools
+	}
+	return nil
+}
+
+// SessionDir holds the whole of what was clipped, and the logs of commands. It
+// is made at its first use.
+func (a *App) SessionDir() string { return filepath.Join(a.Paths.State, "sessions", a.Session) }
+
+func (a *App) note(format string, args ...any) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if n := fmt.Sprintf(format, args...); !slices.Contains(a.notes, n) {
+		a.notes = append(a.notes, n)
+	}
+}
+
+// TakeNotes returns, once, what a person should know: settings that were
+// ignored, parts that are missing.
+func (a *App) TakeNotes() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	out := a.notes
+	a.notes = nil
+	return out
+}
+
+// Close ends what the session started and waits for it, until ctx ends.
+func (a *App) Close(ctx context.Context) error {
+	var errs []error
+	for _, p := range a.Plugins {
+		errs = append(errs, p.Close(ctx))
+	}
+	for i := len(a.closers) - 1; i >= 0; i-- {
+		errs = append(errs, a.closers[i](ctx))
+	}
+	return errors.Join(errs...)
+}
+
+func (a *App) closing(f func() error) {
+	a.closers = append(a.closers, func(context.Context) error { return f() })
+}
+
+// Loop is the agent of this session.
+func (a *App) Loop(m Chosen, l agent.Limits) *agent.Loop {
+	if l.Steps == 0 {
+		l.Steps = a.Config.MaxSteps
+	}
+	if l.Cost == 0 {
+		l.Cost = a.Config.MaxCost
+	}
+	return &agent.Loop{Model: m.Model, Info: m.Info, Tools: a.Registry, System: a.System(), Limits: l}
+}

@@ -1,0 +1,257 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/host"
+	"github.com/elfhost/elfhost/host/policy"
+	"github.com/elfhost/elfhost/internal/config"
+	"github.com/elfhost/elfhost/internal/fault"
+)
+
+// grants is what persons gave, from grants.toml of the project and of the
+// user, and from --allow. The files are looked at anew at each question, so
+// that what another process grants or revokes acts at once. It is the gate's
+// Memory.
+type grants struct {
+	files   [2]*grantFile // project, user
+	session []host.Rule   // of --allow
+	app     *App
+}
+
+// grantFile is one grants.toml, read again when it changed.
+type grantFile struct {
+	path, layer string
+
+	mu   sync.Mutex
+	mod  time.Time
+	size int64
+	have config.Granted
+}
+
+func (f *grantFile) read() (config.Granted, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	st, err := os.Stat(f.path)
+	if err != nil {
+		f.mod, f.size, f.have = time.Time{}, 0, config.Granted{}
+		if os.IsNotExist(err) {
+			err = nil
+		}
+		return f.have, err
+	}
+	if st.ModTime().Equal(f.mod) && st.Size() == f.size {
+		return f.have, nil
+	}
+	g, err := config.ReadGrants(f.path, f.layer)
+	if err != nil {
+		return config.Granted{}, err
+	}
+	f.mod, f.size, f.have = st.ModTime(), st.Size(), g
+	return g, nil
+}
+
+// openGrants reads both files once, so that a broken one stops the start, and
+// the rules of --allow.
+func (a *App) openGrants() (*grants, error) {
+	g := &grants{app: a, files: [2]*grantFile{
+		{path: a.Paths.ProjectGrants(a.Dir), layer: "project"},
+		{path: a.Paths.UserGrants(), layer: "user"},
+	}}
+	for _, f := range g.files {
+		if _, err := f.read(); err != nil {
+			return nil, fault.Wrap("E1002", "mend the file, or delete it: what it granted is then asked again", err)
+		}
+	}
+	for _, text := range a.opt.Allow {
+		r, err := ParseAllow(text)
+		if err != nil {
+			return nil, fault.Wrap("E1001", "write a rule such as 'Bash(git status:*)', or PLUGIN: CAPABILITY SCOPE", err)
+		}
+		g.session = append(g.session, r)
+	}
+	return g, nil
+}
+
+// ParseAllow reads what --allow and `grant add` take: a rule about calls, or
+// "PLUGIN: CAPABILITY SCOPE".
+func ParseAllow(text string) (host.Rule, error) {
+	if name, rest, ok := strings.Cut(text, ":"); ok {
+		word, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
+		if abi.Capability(word).Known() {
+			g, err := policy.ParseGrant(strings.TrimSpace(rest))
+			return host.Rule{Plugin: strings.TrimSpace(name), Grant: &g}, err
+		}
+	}
+	p, err := policy.ParsePattern(text)
+	return host.Rule{Pattern: p.String()}, err
+}
+
+// Rules are the remembered answers. A file that became unreadable holds none.
+func (g *grants) Rules() []host.Rule {
+	out := slices.Clone(g.session)
+	for _, f := range g.files {
+		have, err := f.read()
+		if err != nil {
+			g.app.note("%v: nothing in it counts until it is mended", err)
+			continue
+		}
+		for _, r := range have.Rules {
+			if r.Effect == policy.Allow {
+				out = append(out, host.Rule{Pattern: r.Pattern.String()})
+			}
+		}
+	}
+	return out
+}
+
+// Remember keeps an answer for this project.
+func (g *grants) Remember(_ context.Context, r host.Rule) error {
+	return g.app.Remember(g.files[0].path, g.files[0].layer, r)
+}
+
+// Remember writes a rule or a grant to a grants.toml.
+func (a *App) Remember(file, layer string, r host.Rule) error {
+	return config.UpdateGrants(file, layer, func(have *config.Granted) error {
+		if r.Grant != nil {
+			key, ok := a.PluginKey(r.Plugin)
+			if !ok {
+				return fault.New("E1304", "`elfhost plugin list` shows them", "there is no plugin %q here", r.Plugin)
+			}
+			have.Add(key, *r.Grant)
+			return nil
+		}
+		p, err := policy.ParsePattern(r.Pattern)
+		if err != nil {
+			return err
+		}
+		have.AddRule(policy.Rule{Pattern: p, Effect: policy.Allow})
+		return nil
+	})
+}
+
+// PluginKey identifies a plugin of this session, by its name or the name of
+// one of its tools.
+func (a *App) PluginKey(name string) (config.PluginKey, bool) {
+	for _, p := range a.packages {
+		named := func(t abi.ToolDecl) bool { return t.Name == name }
+		if p.manifest.Name == name || slices.ContainsFunc(p.tools, named) {
+			return p.key(), true
+		}
+	}
+	return config.PluginKey{}, false
+}
+
+// granted is what persons, and for bundled plugins this installation, gave to
+// a plugin: the gate asks at each call.
+func (a *App) granted(o host.Origin) policy.Grants {
+	i := slices.IndexFunc(a.packages, func(p pack) bool { return p.manifest.Name == o.Name && p.digest == o.Digest })
+	if i < 0 {
+		return policy.Grants{}
+	}
+	out, err := policy.New("grants", a.Grants(a.packages[i].key())...)
+	if err != nil {
+		a.note("the grants of %s cannot be used: %v", o.Name, err)
+		return policy.Grants{}
+	}
+	return out
+}
+
+// Grants lists what a plugin holds: the installation's own for a bundled one
+// less what a person took back, what is in the files, and what --allow adds.
+func (a *App) Grants(k config.PluginKey) []policy.Grant {
+	var out []policy.Grant
+	var revoked []config.PluginGrant
+	for _, f := range a.grants.files {
+		have, err := f.read()
+		if err != nil {
+			a.note("%v: nothing in it counts until it is mended", err)
+			continue
+		}
+		out = append(out, have.For(k)...)
+		revoked = append(revoked, have.Revoked...)
+	}
+	for _, g := range a.installed(k) {
+		taken := func(r config.PluginGrant) bool {
+			return r.PluginKey == k && r.Cap == g.Cap && (len(r.Scope) == 0 || slices.Equal(r.Scope, g.Scope))
+		}
+		if !slices.ContainsFunc(revoked, taken) {
+			out = append(out, g)
+		}
+	}
+	for _, r := range a.grants.session {
+		if key, ok := a.PluginKey(r.Plugin); ok && r.Grant != nil && key == k {
+			out = append(out, *r.Grant)
+		}
+	}
+	return out
+}
+
+// installed are the grants that a bundled plugin comes with: each scope of
+// its needs, so that it can be taken back by itself.
+func (a *App) installed(k config.PluginKey) []policy.Grant {
+	var out []policy.Grant
+	for _, p := range a.packages {
+		if p.key() != k || !p.bundled {
+			continue
+		}
+		for _, n := range p.manifest.Needs {
+			if len(n.Scope) == 0 {
+				out = append(out, policy.Grant{Cap: n.Cap, Where: installation})
+			}
+			for _, s := range n.Scope {
+				out = append(out, policy.Grant{Cap: n.Cap, Scope: []string{s}, Where: installation})
+			}
+		}
+	}
+	return out
+}
+
+// installation is where the grants of bundled plugins come from.
+const installation = "this installation"
+
+// Revoke takes back grants of a plugin, or a remembered rule, in one file, and
+// returns what was taken.
+func (a *App) Revoke(file, layer string, r host.Rule) ([]string, error) {
+	var out []string
+	err := config.UpdateGrants(file, layer, func(have *config.Granted) error {
+		out = nil
+		if r.Plugin == "" {
+			have.Rules = slices.DeleteFunc(have.Rules, func(x policy.Rule) bool {
+				hit := x.Pattern.String() == r.Pattern
+				if hit {
+					out = append(out, x.Pattern.String())
+				}
+				return hit
+			})
+			return nil
+		}
+		key, ok := a.PluginKey(r.Plugin)
+		name := r.Plugin
+		if ok {
+			name = key.Name
+		}
+		var want policy.Grant
+		if r.Grant != nil {
+			want = *r.Grant
+		}
+		for _, g := range have.Revoke(key.Publisher, name, want) {
+			out = append(out, fmt.Sprintf("%s: %s", name, g.Grant()))
+		}
+		for _, g := range a.installed(key) {
+			if r.Grant == nil || g.Cap == want.Cap && (len(want.Scope) == 0 || slices.Equal(g.Scope, want.Scope)) {
+				have.Revoked = append(have.Revoked, config.PluginGrant{PluginKey: key, Cap: g.Cap, Scope: g.Scope})
+				out = append(out, fmt.Sprintf("%s: %s (of this installation)", name, g))
+			}
+		}
+		return nil
+	})
+	return out, err
+}

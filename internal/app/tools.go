@@ -1,0 +1,43 @@
+package app
+
+import (
+	"context"
+
+	"github.com/elfhost/elfhost/builtins/files"
+	"github.com/elfhost/elfhost/builtins/search"
+	"github.com/elfhost/elfhost/builtins/shell"
+	"github.com/elfhost/elfhost/host"
+)
+
+// step is one part of the registration. Its tools are added together.
+type step struct {
+	name  string
+	tools func(context.Context, *App) ([]host.Tool, error)
+}
+
+// steps are the registration steps of the tools' specification, in its order.
+// To add a native tool, add it to its step; a new step goes where the
+// specification has it.
+var steps = []step{
+	{"FileSystem", fileTools},
+	{"Shell", shellTools},
+	{"WebSearch", bundledStep("websearch")},
+	{"WebFetch", bundledStep("webfetch")},
+	{"ImageAnalysis", bundledStep("imageanalysis")},
+}
+
+func fileTools(_ context.Context, a *App) ([]host.Tool, error) {
+	tools := files.Tools(files.Options{Tree: a.Tree, ACP: a.acp(), State: a.opt.Files})
+	return append(tools, search.Tools(search.Options{Tree: a.Tree})...), nil
+}
+
+// acp reports whether the session speaks Fello's names and parameters.
+func (a *App) acp() bool { return a.opt.Dialect == "acp" }
+
+func shellTools(_ context.Context, a *App) ([]host.Tool, error) {
+	return shell.Tools(shell.Options{}), nil
+}
+
+func bundledStep(name string) func(context.Context, *App) ([]host.Tool, error) {
+	return func(ctx context.Context, a *App) ([]host.Tool, error) { return a.bundled(ctx, name) }
+}
