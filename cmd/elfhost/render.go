@@ -61,8 +61,8 @@ type textRenderer struct {
 	out, err io.Writer
 	style    term.Style
 	receipts bool
+	tty      bool            // out is a terminal
 	said     strings.Builder // text of the step so far
-	last     string          // text of the last step: the answer
 }
 
 func (r *textRenderer) event(e agent.Event) {
@@ -90,11 +90,6 @@ func (r *textRenderer) event(e agent.Event) {
 		fmt.Fprintf(r.err, "%s\n", r.style.Yellow("  the model did not answer; trying again"))
 	case agent.KindNote, agent.KindCompact:
 		fmt.Fprintf(r.err, "%s\n", r.style.Yellow("  "+term.Lines(e.Text)))
-	case agent.KindDone:
-		r.last = r.said.String()
-		if e.Text != "" {
-			r.last = e.Text
-		}
 	}
 }
 
@@ -122,7 +117,10 @@ func (r *textRenderer) done(o outcome) error {
 		fmt.Fprintf(r.err, "%s\n", r.style.Yellow(denialLine(d)))
 	}
 	if s := strings.TrimSpace(o.Text); s != "" {
-		if _, err := fmt.Fprintln(r.out, term.Lines(s)); err != nil {
+		if r.tty {
+			s = term.Lines(s)
+		}
+		if _, err := fmt.Fprintln(r.out, s); err != nil {
 			return err
 		}
 	}

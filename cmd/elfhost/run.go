@@ -87,7 +87,6 @@ func (f *runFlags) run(ctx context.Context, s streams, prompt string) error {
 // loop runs the agent to its end.
 func (f *runFlags) loop(ctx context.Context, a *app.App, m app.Chosen, schema json.RawMessage, content []abi.Content, r renderer, w *watch) (outcome, error) {
 	l := a.Loop(m, agent.Limits{Steps: f.maxSteps, Cost: f.maxCost})
-	l.Denied = w.add
 	l.Schema = schema
 	o := outcome{V: eventVersion, Type: "result", Session: a.Session, Model: m.Name}
 	var step strings.Builder

@@ -14,11 +14,16 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strings"
 	"sync"
+	"time"
 
+	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/builtins/files"
 	"github.com/elfhost/elfhost/host"
+	"github.com/elfhost/elfhost/host/agent"
 	"github.com/elfhost/elfhost/host/audit"
 	"github.com/elfhost/elfhost/host/policy"
 	"github.com/elfhost/elfhost/host/reach"
@@ -193,5 +198,22 @@ func (a *App) Loop(m Chosen, l agent.Limits) *agent.Loop {
 	if l.Cost == 0 {
 		l.Cost = a.Config.MaxCost
 	}
-	return &agent.Loop{Model: m.Model, Info: m.Info, Tools: a.Registry, System: a.System(), Limits: l}
+	return &agent.Loop{Model: m.Model, Info: m.Info, Tools: watched{a.Registry, a.opt.Denied}, System: a.System(), Limits: l}
+}
+
+// watched is a registry whose calls tell of their refusals.
+type watched struct {
+	*host.Registry
+	denied func(host.Denied)
+}
+
+func (w watched) Invoke(ctx context.Context, c host.Call) abi.Result {
+	c.Denied = w.denied
+	return w.Registry.Invoke(ctx, c)
+}
+
+// System is the prompt of the main agent: how to work, and where.
+func (a *App) System() string {
+	return fmt.Sprintf("%s\nThe workspace is %s on %s/%s. The time is %s.\n", strings.TrimSpace(Prompt), a.Dir, runtime.GOOS, runtime.GOARCH,
+		time.Now().Format("2006-01-02 15:04 MST"))
 }

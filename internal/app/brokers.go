@@ -125,3 +125,6 @@ func (a *App) session() (policy.Grants, error) {
 	}
 	return policy.New("session", gs...)
 }
+
+// pluginEnv is what elf:env answers, after the right was checked.
+func (a *App) pluginEnv(name string) (string, bool) { return os.LookupEnv(name) }

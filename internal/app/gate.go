@@ -6,17 +6,19 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/audit"
+	"github.com/elfhost/elfhost/internal/config"
 	"github.com/elfhost/elfhost/internal/fault"
 )
 
 func (a *App) openAudit(context.Context) error {
-	key, err := audit.Key(a.auditKey())
+	key, err := AuditKey(a.Paths)
 	if err != nil {
 		return fault.Wrap("E1501", "`elfhost doctor` checks the folders", err)
 	}
-	log, err := audit.Open(a.AuditDir(), audit.Options{Key: key, Secrets: a.secretValues})
+	log, err := audit.Open(AuditDir(a.Paths), audit.Options{Key: key})
 	if err != nil {
 		return fault.Wrap("E1502", "`elfhost audit verify` names the first bad record", err)
 	}
@@ -24,11 +26,6 @@ func (a *App) openAudit(context.Context) error {
 	a.closing(log.Close)
 	return nil
 }
-
-// AuditDir is where the audit log lies.
-func (a *App) AuditDir() string { return filepath.Join(a.Paths.State, "audit") }
-
-func (a *App) auditKey() string { return filepath.Join(a.Paths.State, "audit.key") }
 
 func (a *App) openGate(context.Context) error {
 	own, err := a.session()
@@ -63,19 +60,41 @@ func (a *App) record(v host.Verdict) {
 		Digest: v.Origin.Digest, Caller: v.Call.Caller.Plugin, By: v.By, Rule: v.Rule, Where: v.Where, Reason: v.Reason,
 		Outcome: audit.Denied,
 	}
+	scrub := a.Secrets.Scrub.String
 	if v.Allowed {
 		r.Outcome = audit.Allowed
 	}
 	if v.Use != nil {
 		r.Event = audit.EventUse
-		r.Cap, r.Verb, r.Target, r.N = string(v.Use.Cap), v.Use.Verb, v.Use.Target, v.Use.N
+		r.Cap, r.Verb, r.Target, r.N = string(v.Use.Cap), v.Use.Verb, scrub(v.Use.Target), v.Use.N
 	} else {
-		r.Args = string(v.Call.Args)
+		r.Args = scrub(string(v.Call.Args))
 	}
 	if err := a.Audit.Append(r); err != nil {
 		a.note("the audit log cannot be written: %v", err)
 	}
 }
+
+// KeepReceipt writes what a sandboxed call cost to the audit log.
+func (a *App) KeepReceipt(r abi.Receipt) {
+	rec := audit.Record{Event: audit.EventReceipt, Session: a.Session, Call: r.Call, Tool: r.Tool, Plugin: r.Plugin, Digest: r.Digest, Receipt: &r}
+	if err := a.Audit.Append(rec); err != nil {
+		a.note("the audit log cannot be written: %v", err)
+	}
+}
+
+// KeepGrant writes to the audit log that a person gave or took a right.
+func (a *App) KeepGrant(what string) {
+	if err := a.Audit.Append(audit.Record{Event: audit.EventGrant, Session: a.Session, By: "person", Reason: what}); err != nil {
+		a.note("the audit log cannot be written: %v", err)
+	}
+}
+
+// AuditKey reads the key that the audit log is verified with.
+func AuditKey(p config.Paths) ([]byte, error) { return audit.Key(filepath.Join(p.State, "audit.key")) }
+
+// AuditDir is where the audit log lies.
+func AuditDir(p config.Paths) string { return filepath.Join(p.State, "audit") }
 
 // keep is the filter of --tools.
 func (a *App) keep(s host.Spec) bool {

@@ -255,3 +255,20 @@ func (a *App) Revoke(file, layer string, r host.Rule) ([]string, error) {
 	})
 	return out, err
 }
+
+// Holding is one grant that a plugin of this session has.
+type Holding struct {
+	Plugin string
+	Grant  policy.Grant // Where says who gave it
+}
+
+// Holdings lists the grants of all plugins of this session.
+func (a *App) Holdings() []Holding {
+	var out []Holding
+	for _, p := range a.packages {
+		for _, g := range a.Grants(p.key()) {
+			out = append(out, Holding{p.manifest.Name, g})
+		}
+	}
+	return out
+}

@@ -97,7 +97,7 @@ func (a *App) chosen(provider, id string, p model.Provider) (Chosen, error) {
 	if c, ok := a.Config.Providers[provider]; ok {
 		info.Window = int64(c.Context)
 	}
-	return Chosen{provider + "/" + id, model.Retry{}.Wrap(m), info}, nil
+	return Chosen{provider + "/" + id, m, info}, nil
 }
 
 // background is the model for small work; the answering one where none is set.

@@ -69,7 +69,8 @@ func (a *App) answer(ctx context.Context, _ policy.Rights, q sandbox.ModelReques
 		req.Messages = append(req.Messages, next)
 	}
 	var turn model.Turn
-	for e, err := range chosen.Model.Stream(ctx, req) {
+	m := model.Retry{Attempts: 3}.Wrap(chosen.Model)
+	for e, err := range m.Stream(ctx, req) {
 		if err != nil {
 			return sandbox.ModelReply{}, fmt.Errorf("%w: %w", abi.ErrUnavailable, err)
 		}
