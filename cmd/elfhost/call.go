@@ -107,6 +107,19 @@ func (w *watch) fault(text string) error {
 	return fault.New(code, hint, "%s", text)
 }
 
+// blocked is the error of a run in which a question met nobody: the task went
+// on without what it needed. Other refusals are answers that the agent works with.
+func (w *watch) blocked() error {
+	w.mu.Lock()
+	i := slices.IndexFunc(w.all, func(d host.Denied) bool { return d.Layer == "nobody" })
+	w.mu.Unlock()
+	if i < 0 {
+		return nil
+	}
+	w.all = w.all[:i+1]
+	return w.fault("a call of " + w.all[i].Call.Tool + " needed a person's consent, and nobody was there to give it")
+}
+
 type callFlags struct {
 	sessionFlags
 	receipt, asJSON bool

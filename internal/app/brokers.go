@@ -18,11 +18,11 @@ import (
 // outMount is where clipped outputs lie; the Read tool alone sees it.
 const outMount = "/out"
 
-func (a *App) openBrokers(ctx context.Context) error {
+func (a *App) openBrokers(context.Context) error {
 	if err := a.openTree(); err != nil {
 		return err
 	}
-	a.Secrets = reach.OpenSecrets(ctx, filepath.Join(a.Paths.State, "secrets"))
+	a.Secrets = reach.OpenSecrets(filepath.Join(a.Paths.State, "secrets"))
 	n := a.Policy.Network()
 	a.HTTP = &reach.HTTP{Secrets: a.Secrets, UserAgent: "elfhost"}
 	if n.Proxy != "" {

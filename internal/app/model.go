@@ -205,7 +205,7 @@ func (a *App) modelClient(base string) (*http.Client, error) {
 		return nil, fault.New("E1002", "", "the address %q of a model provider: %w", base, err)
 	}
 	rights := policy.Rights{Grants: g.Meet(a.Policy.Ceiling())}
-	return a.HTTP.Client(rights, reach.HTTPLimits{Time: -1, Body: -1}), nil
+	return a.HTTP.Client(rights, reach.HTTPLimits{Time: -1, Body: -1}, nil), nil
 }
 
 // anyModel looks for keys, then for local servers.
@@ -232,7 +232,7 @@ func (a *App) LocalModels(ctx context.Context) []openai.Local {
 	if err != nil {
 		return nil
 	}
-	client := a.HTTP.Client(policy.Rights{Grants: g.Meet(a.Policy.Ceiling())}, reach.HTTPLimits{})
+	client := a.HTTP.Client(policy.Rights{Grants: g.Meet(a.Policy.Ceiling())}, reach.HTTPLimits{}, nil)
 	return openai.Detect(ctx, client)
 }
 

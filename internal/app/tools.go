@@ -5,7 +5,6 @@ import (
 
 	"github.com/elfhost/elfhost/builtins/files"
 	"github.com/elfhost/elfhost/builtins/search"
-	"github.com/elfhost/elfhost/builtins/shell"
 	"github.com/elfhost/elfhost/host"
 )
 
@@ -20,7 +19,6 @@ type step struct {
 // specification has it.
 var steps = []step{
 	{"FileSystem", fileTools},
-	{"Shell", shellTools},
 	{"WebSearch", bundledStep("websearch")},
 	{"WebFetch", bundledStep("webfetch")},
 	{"ImageAnalysis", bundledStep("imageanalysis")},
@@ -33,10 +31,6 @@ func fileTools(_ context.Context, a *App) ([]host.Tool, error) {
 
 // acp reports whether the session speaks Fello's names and parameters.
 func (a *App) acp() bool { return a.opt.Dialect == "acp" }
-
-func shellTools(_ context.Context, a *App) ([]host.Tool, error) {
-	return shell.Tools(shell.Options{}), nil
-}
 
 func bundledStep(name string) func(context.Context, *App) ([]host.Tool, error) {
 	return func(ctx context.Context, a *App) ([]host.Tool, error) { return a.bundled(ctx, name) }

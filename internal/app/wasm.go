@@ -81,3 +81,33 @@ func (a *App) answer(ctx context.Context, _ policy.Rights, q sandbox.ModelReques
 		TokensIn: turn.Usage.Input + turn.Usage.CacheRead + turn.Usage.CacheWrite, TokensOut: turn.Usage.Output,
 	}, nil
 }
+
+// Package is a plugin of this session, for people.
+type Package struct {
+	Name    string   `json:"name"`
+	Version string   `json:"version"`
+	Source  string   `json:"source"`
+	Digest  string   `json:"digest"`
+	Tools   []string `json:"tools"`
+	Needs   []string `json:"needs"`
+	Grants  []string `json:"grants"`
+}
+
+// Packages lists the plugins of this session, in the order of App.Plugins.
+func (a *App) Packages() []Package {
+	out := []Package{}
+	for _, p := range a.packages {
+		row := Package{Name: p.manifest.Name, Version: p.manifest.Version, Source: string(host.Bundled), Digest: p.digest}
+		for _, t := range p.tools {
+			row.Tools = append(row.Tools, t.Name)
+		}
+		for _, n := range p.manifest.Needs {
+			row.Needs = append(row.Needs, policy.Grant{Cap: n.Cap, Scope: n.Scope}.String())
+		}
+		for _, g := range a.Grants(p.key()) {
+			row.Grants = append(row.Grants, g.String())
+		}
+		out = append(out, row)
+	}
+	return out
+}
