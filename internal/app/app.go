@@ -198,18 +198,7 @@ func (a *App) Loop(m Chosen, l agent.Limits) *agent.Loop {
 	if l.Cost == 0 {
 		l.Cost = a.Config.MaxCost
 	}
-	return &agent.Loop{Model: m.Model, Info: m.Info, Tools: watched{a.Registry, a.opt.Denied}, System: a.System(), Limits: l}
-}
-
-// watched is a registry whose calls tell of their refusals.
-type watched struct {
-	*host.Registry
-	denied func(host.Denied)
-}
-
-func (w watched) Invoke(ctx context.Context, c host.Call) abi.Result {
-	c.Denied = w.denied
-	return w.Registry.Invoke(ctx, c)
+	return &agent.Loop{Model: m.Model, Info: m.Info, Tools: a.Registry, Denied: a.opt.Denied, System: a.System(), Limits: l}
 }
 
 // System is the prompt of the main agent: how to work, and where.

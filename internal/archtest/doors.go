@@ -29,24 +29,26 @@ var rooms = []room{
 
 	{"host/sandbox/wasmbin", nil},
 	{"host/sandbox/vet", []string{"abi", "host/sandbox/wasmbin"}},
-	{"host/sandbox/meter", []string{"abi", "host/sandbox/wasmbin"}},
+	{"host/sandbox/meter", []string{"abi", "host/sandbox/wasmbin", "host/sandbox/vet"}},
 	{"host/sandbox/image", []string{"abi", "host/sandbox/wasmbin", "host/sandbox/meter", "host/sandbox/vet"}},
 	{"host/sandbox/compile", []string{"abi", "host/sandbox/wasmbin", "host/sandbox/meter", "host/sandbox/vet", "host/sandbox/image"}},
 	{"host/sandbox/pool", []string{"abi", "host/sandbox/wasmbin", "host/sandbox/meter", "host/sandbox/image", "host/sandbox/compile"}},
-	{"host/sandbox/wasi", []string{"abi", "host/policy", "host/reach"}},
+	{"host/sandbox/wasi", []string{"abi", "host/policy", "host/reach", "host/sandbox/wasmbin"}},
+	{"host/sandbox/internal/wasmtest", nil}, // builds guests for tests
 	{"host/sandbox", []string{"abi", "host", "host/policy", "host/reach", "host/sandbox/..."}},
 	{"host/foreign/...", []string{"abi", "host", "host/policy", "host/reach", "host/sandbox", "host/sandbox/..."}},
 
 	{"host/model", []string{"abi", "host/reach"}},
 	{"host/model/...", []string{"abi", "host/model", "host/model/...", "host/reach"}},
+	{"host/model/internal/replay", []string{"internal/shared"}}, // for tests
 	{"host/agent", []string{"abi", "host", "host/policy", "host/reach", "host/model", "host/store"}},
 	{"host/mcp", []string{"abi", "host", "host/schema", "host/reach", "host/policy"}},
 	{"host/acp", []string{"abi", "host", "host/agent", "host/reach", "host/policy"}},
 
-	{"builtins/agents", []string{"abi", "host", "host/policy", "host/reach", "host/agent"}},
-	{"builtins/skills", []string{"abi", "host", "host/policy", "host/reach", "skillhub", "host/sandbox"}},
-	{"builtins/outline", []string{"abi", "host", "host/policy", "host/reach", "host/sandbox"}},
-	{"builtins/...", []string{"abi", "host", "host/policy", "host/reach"}},
+	{"builtins/agents", []string{"abi", "host", "host/policy", "host/reach", "host/agent", "builtins/internal/..."}},
+	{"builtins/skills", []string{"abi", "host", "host/policy", "host/reach", "skillhub", "host/sandbox", "builtins/internal/..."}},
+	{"builtins/outline", []string{"abi", "host", "host/policy", "host/reach", "host/sandbox", "builtins/internal/..."}},
+	{"builtins/...", []string{"abi", "host", "host/policy", "host/reach", "builtins/internal/..."}},
 	{"skillhub", []string{"abi", "host/policy", "host/reach", "host/store"}},
 
 	{"internal/shared", nil},
@@ -64,7 +66,7 @@ type touch struct {
 
 var touches = []touch{
 	{"unsafe", []string{"pdk", "host/sandbox/image", "host/reach", "internal/kernel", "builtins/search"}, "memory below the language"},
-	{"os/exec", []string{"host/reach", "host/sandbox/compile", "internal/...", "cmd/...", "builtins/outline"}, "only the program broker starts programs"},
+	{"os/exec", []string{"host/reach", "host/sandbox/compile", "host/sandbox/internal/wasmtest", "internal/...", "cmd/...", "builtins/outline"}, "only the program broker starts programs"},
 	{"github.com/tetratelabs/wazero", []string{"host/sandbox", "host/sandbox/...", "host/foreign/...", "builtins/outline", "internal/bench"}, "one engine, behind the sandbox"},
 	{"github.com/tetratelabs/wazero/", []string{"host/sandbox", "host/sandbox/...", "host/foreign/...", "builtins/outline", "internal/bench"}, "one engine, behind the sandbox"},
 	{"github.com/extism/go-sdk", []string{"host/foreign/...", "internal/bench"}, "Extism's manifest types, and the bench peer"},

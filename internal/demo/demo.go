@@ -189,7 +189,7 @@ func (s *show) event(e agent.Event) {
 		s.answer.WriteString(e.Text)
 	case agent.KindStart:
 		s.say()
-		s.line("call:    %s %s", e.Call.Name, term.Line(e.Call.Args))
+		s.line("call:    %s %s", e.Call.Name, term.Line(plain(e.Call.Args)))
 	case agent.KindProgress:
 		if e.Progress != nil && e.Progress.Message != "" {
 			s.line("         %s", term.Line(e.Progress.Message))
@@ -258,4 +258,9 @@ func (s *show) account() error {
 	}
 	s.line("audit:   %d records, chain verified, head %s", rep.Records, rep.Head)
 	return nil
+}
+
+// plain shows JSON without the escapes that are for HTML.
+func plain(args string) string {
+	return strings.NewReplacer(`\u0026`, "&", `\u003c`, "<", `\u003e`, ">").Replace(args)
 }
