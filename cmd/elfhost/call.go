@@ -40,8 +40,8 @@ func (f *sessionFlags) register(c *cobra.Command) {
 	fl.BoolVar(&f.noInput, "no-input", false, "never ask: a question is a denial")
 }
 
-// session opens an App for the flags. Denials are collected in watch.
-func (f *sessionFlags) session(ctx context.Context, s streams, o app.Options, w *watch) (*app.App, error) {
+// session opens an App for the flags.
+func (f *sessionFlags) session(ctx context.Context, s streams, o app.Options) (*app.App, error) {
 	if f.dialect != "" && f.dialect != "tinyelf" && f.dialect != "acp" {
 		return nil, fault.New("E1001", "", "--dialect is tinyelf or acp, not %q", f.dialect)
 	}
@@ -49,7 +49,6 @@ func (f *sessionFlags) session(ctx context.Context, s streams, o app.Options, w 
 	if !f.noInput && term.IsTerminal(s.in) {
 		o.Approver = &term.Prompt{In: s.in, Out: s.err, Style: term.StyleOf(s.err, os.Getenv)}
 	}
-	o.Denied = w.add
 	a, err := app.Open(ctx, o)
 	if err != nil {
 		return nil, err
@@ -158,7 +157,7 @@ func (f *callFlags) run(ctx context.Context, s streams, args []string) error {
 		return err
 	}
 	var w watch
-	a, err := f.sessionFlags.session(ctx, s, app.Options{Session: state.name, Files: &state.files, Paths: &paths}, &w)
+	a, err := f.sessionFlags.session(ctx, s, app.Options{Session: state.name, Files: &state.files, Paths: &paths})
 	if err != nil {
 		return err
 	}

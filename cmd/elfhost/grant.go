@@ -45,7 +45,7 @@ func (p *place) file(paths config.Paths, dir string) (file, layer string) {
 
 func (p *place) open(ctx context.Context, s streams) (*app.App, error) {
 	f := sessionFlags{dir: p.dir, noInput: true}
-	return f.session(ctx, s, app.Options{}, &watch{})
+	return f.session(ctx, s, app.Options{})
 }
 
 // ruleOf reads `RULE` or `PLUGIN CAPABILITY SCOPE…`.

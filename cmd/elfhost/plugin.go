@@ -25,7 +25,7 @@ func pluginVerb(s streams) *cobra.Command {
 }
 
 func openQuiet(ctx context.Context, s streams) (*app.App, error) {
-	return (&sessionFlags{noInput: true}).session(ctx, s, app.Options{}, &watch{})
+	return (&sessionFlags{noInput: true}).session(ctx, s, app.Options{})
 }
 
 func pluginList(s streams) *cobra.Command {

@@ -68,7 +68,7 @@ func (f *runFlags) run(ctx context.Context, s streams, prompt string) error {
 		return err
 	}
 	var w watch
-	a, err := f.session(ctx, s, app.Options{Model: f.model}, &w)
+	a, err := f.session(ctx, s, app.Options{Model: f.model})
 	if err != nil {
 		return err
 	}
@@ -97,6 +97,8 @@ func (f *runFlags) loop(ctx context.Context, a *app.App, m app.Chosen, schema js
 			step.Reset()
 		case agent.KindText, agent.KindRefusal:
 			step.WriteString(e.Text)
+		case agent.KindDenied:
+			w.add(*e.Denied)
 		case agent.KindFinish:
 			o.Receipts = append(o.Receipts, e.Receipts...)
 			for _, rc := range e.Receipts {

@@ -24,8 +24,7 @@ func toolsVerb(s streams) *cobra.Command {
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			f.noInput = true
-			var w watch
-			a, err := f.session(c.Context(), s, app.Options{}, &w)
+			a, err := f.session(c.Context(), s, app.Options{})
 			if err != nil {
 				return err
 			}

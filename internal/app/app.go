@@ -20,7 +20,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/builtins/files"
 	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/agent"
@@ -43,11 +42,10 @@ type Options struct {
 	Allow    []string // rules and grants for this session alone, as `--allow` takes them
 	Session  string   // its name; "": a new random one
 	Env      func(string) string
-	Approver host.Approver     // nil: a question is a denial
-	Denied   func(host.Denied) // may be nil; see Watch
-	Log      *slog.Logger      // nil: nothing is logged
-	Paths    *config.Paths     // nil: found through Env
-	Files    files.State       // what was read; nil: a new one in memory
+	Approver host.Approver // nil: a question is a denial
+	Log      *slog.Logger  // nil: nothing is logged
+	Paths    *config.Paths // nil: found through Env
+	Files    files.State   // what was read; nil: a new one in memory
 }
 
 // App is one session, ready to work. Close it.
@@ -198,7 +196,7 @@ func (a *App) Loop(m Chosen, l agent.Limits) *agent.Loop {
 	if l.Cost == 0 {
 		l.Cost = a.Config.MaxCost
 	}
-	return &agent.Loop{Model: m.Model, Info: m.Info, Tools: a.Registry, Denied: a.opt.Denied, System: a.System(), Limits: l}
+	return &agent.Loop{Model: m.Model, Info: m.Info, Tools: a.Registry, System: a.System(), Limits: l}
 }
 
 // System is the prompt of the main agent: how to work, and where.

@@ -143,7 +143,6 @@ func (s *show) open(ctx context.Context, p host.Approver) error {
 		Paths: &config.Paths{Config: home, State: filepath.Join(home, "state"), Cache: cache, SystemPolicy: filepath.Join(home, "none")},
 		Allow: []string{"webfetch: net.http " + origin + " GET"},
 		Env:   func(string) string { return "" }, Approver: p,
-		Denied: func(d host.Denied) { s.denied = append(s.denied, d) },
 	})
 	return err
 }
@@ -194,6 +193,8 @@ func (s *show) event(e agent.Event) {
 		if e.Progress != nil && e.Progress.Message != "" {
 			s.line("         %s", term.Line(e.Progress.Message))
 		}
+	case agent.KindDenied:
+		s.denied = append(s.denied, *e.Denied)
 	case agent.KindFinish:
 		s.receipts = append(s.receipts, e.Receipts...)
 		for _, r := range e.Receipts {
