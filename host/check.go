@@ -3,12 +3,10 @@ package host
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
 
-	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host/policy"
 )
 
@@ -66,6 +64,27 @@ func (g *Gate) Current() Mode {
 		m = m.Narrower(g.state.parent.Current())
 	}
 	return m
+}
+
+// Allow remembers answers for the session as if a person had given them: what
+// --allow names. None is taken if one cannot be read.
+func (g *Gate) Allow(rules ...Rule) error {
+	for _, r := range rules {
+		var err error
+		if r.Grant != nil {
+			_, err = policy.New("grants", *r.Grant)
+		} else {
+			_, err = policy.ParsePattern(r.Pattern)
+		}
+		if err != nil {
+			return fmt.Errorf("allowing %q: %w", r.String(), err)
+		}
+	}
+	root := g.root()
+	root.state.mu.Lock()
+	defer root.state.mu.Unlock()
+	root.state.rules = append(root.state.rules, rules...)
+	return nil
 }
 
 func (g *Gate) root() *Gate {
@@ -156,125 +175,4 @@ func (g *Gate) answers(keep func(Rule) bool) []Rule {
 		all = append(all, g.Memory.Rules()...)
 	}
 	return slices.DeleteFunc(all, func(r Rule) bool { return !keep(r) })
-}
-
-func (g *Gate) askCall(ctx context.Context, s Spec, c Call, ruling policy.Ruling, v *Verdict) *Denied {
-	a := Ask{Call: c, Spec: s, Why: why(c.Caller), Now: ruling.Why, Risks: ruling.Risks, Rules: rulesFor(s, ruling.Suggest)}
-	a.Final = len(a.Rules) == 0 || c.Caller.Plugin != "" || ruling.Rule != ""
-	d := g.ask(ctx, a, v)
-	if d != nil && !a.Final {
-		d.Allow = command(a.Rules[0])
-	}
-	return d
-}
-
-func why(c Caller) string {
-	by := "the model"
-	switch {
-	case c.Plugin != "":
-		by = "the plugin " + c.Plugin
-	case c.Agent != "":
-		by = "the agent " + c.Agent
-	}
-	if c.Step > 0 {
-		return fmt.Sprintf("asked by %s in step %d", by, c.Step)
-	}
-	return "asked by " + by
-}
-
-// ask puts a question, or joins one that is being asked, and remembers the answer.
-func (g *Gate) ask(ctx context.Context, a Ask, v *Verdict) *Denied {
-	d := &Denied{Call: a.Call, Origin: a.Spec.Origin, Use: a.Use}
-	if g.Approver == nil {
-		v.By, d.Layer, d.Why = "nobody", "nobody", "it needs a person's consent, and nobody is there to ask"
-		return d
-	}
-	v.By, d.Layer = "person", "person"
-	answer, err := g.root().put(ctx, g.Approver, a)
-	switch {
-	case ctx.Err() != nil:
-		d.Why = "the call was cancelled while a person was asked"
-		return d
-	case err != nil:
-		d.Why = fmt.Sprintf("the question was not answered: %v", err)
-		return d
-	case !answer.Allow && answer.Reason != "":
-		d.Why = "the person refused and says: " + answer.Reason
-		return d
-	case !answer.Allow:
-		d.Why = "the person refused"
-		return d
-	}
-	v.Rule, v.Reason = g.remember(ctx, a, answer)
-	return nil
-}
-
-// remember keeps an answer as long as the person said. Only a rule that was
-// shown is kept.
-func (g *Gate) remember(ctx context.Context, a Ask, answer Answer) (rule, reason string) {
-	shown := slices.ContainsFunc(a.Rules, answer.Rule.equal)
-	if answer.Scope != Session && answer.Scope != Project || !shown || a.Final {
-		return "", ""
-	}
-	if answer.Scope == Project && g.Memory != nil {
-		err := g.Memory.Remember(ctx, answer.Rule)
-		if err == nil {
-			return answer.Rule.String(), ""
-		}
-		reason = fmt.Sprintf("kept for the session only: %v", err)
-	}
-	root := g.root()
-	root.state.mu.Lock()
-	defer root.state.mu.Unlock()
-	if !slices.ContainsFunc(root.state.rules, answer.Rule.equal) {
-		root.state.rules = append(root.state.rules, answer.Rule)
-	}
-	return answer.Rule.String(), reason
-}
-
-// String writes a rule as it stands in grants.toml and in a question.
-func (r Rule) String() string {
-	if r.Grant != nil {
-		return r.Plugin + ": " + r.Grant.String()
-	}
-	return r.Pattern
-}
-
-func (r Rule) equal(o Rule) bool {
-	if r.Pattern != o.Pattern || r.Plugin != o.Plugin || (r.Grant == nil) != (o.Grant == nil) {
-		return false
-	}
-	return r.Grant == nil || r.Grant.Cap == o.Grant.Cap && slices.Equal(r.Grant.Scope, o.Grant.Scope)
-}
-
-// Error says why, in one clause.
-func (d *Denied) Error() string {
-	what := "the call of " + d.Call.Tool
-	if d.Use != nil {
-		what = useText(*d.Use)
-	}
-	where := d.Layer
-	if d.Where != "" {
-		where += ", " + d.Where
-	}
-	return fmt.Sprintf("%s is denied (%s): %s", what, where, d.Why)
-}
-
-// Unwrap makes errors.Is(err, abi.ErrDenied) true.
-func (d *Denied) Unwrap() error { return abi.ErrDenied }
-
-// denied turns any error of a check into a *Denied.
-func denied(err error, s Spec, c Call) *Denied {
-	if d, ok := errors.AsType[*Denied](err); ok {
-		return d
-	}
-	d := &Denied{Call: c, Origin: s.Origin, Layer: "grants", Why: err.Error()}
-	if p, ok := errors.AsType[*policy.Denial](err); ok {
-		use := p.Use
-		d.Use, d.Layer, d.Where, d.Why, d.Final = &use, p.Layer, p.Where, p.Why, p.Final
-		if p.Grant.Cap != "" {
-			d.Allow = command(Rule{Plugin: subject(s), Grant: &p.Grant})
-		}
-	}
-	return d
 }

@@ -40,15 +40,24 @@ func (r *Registry) Invoke(ctx context.Context, c Call) abi.Result {
 	if depth := max(clock.depth, c.Caller.Depth); depth > r.maxDepth() {
 		return failed(abi.Errorf("The tool %s was not called: plugins may call tools within calls %d deep, and this would be %d.", c.Tool, r.maxDepth(), depth))
 	}
-	notes, err := e.arguments(&c)
+	sch, err := e.input()
+	if err != nil {
+		return failed(abi.Errorf("The tool %s was not called, because its own schema cannot be used: %v.", c.Tool, err))
+	}
+	args, notes, err := sch.Check(c.Args)
 	if err != nil {
 		return failed(abi.Errorf("The tool %s was not called, because its arguments do not fit.\n%s", c.Tool, err), notes...)
 	}
+	c.Args = args
+	unbegun := abi.Errorf("The call of %s was cancelled before it began. Nothing was done.", c.Tool)
 	if ctx.Err() != nil {
-		return failed(abi.Errorf("The call of %s was cancelled before it began. Nothing was done.", c.Tool))
+		return failed(unbegun)
 	}
 	t := &trial{gate: r.opt.Gate, spec: e.spec, call: c}
 	if err := t.gate.Check(ctx, e.spec, c); err != nil {
+		if ctx.Err() != nil {
+			return failed(unbegun)
+		}
 		d := denied(err, e.spec, c)
 		t.tell(d)
 		return failed(abi.Errorf("%s", d.model()))
@@ -69,20 +78,6 @@ func (r *Registry) maxDepth() int {
 		return r.opt.MaxDepth
 	}
 	return defaultDepth
-}
-
-// arguments coerces and checks c.Args in place.
-func (e *entry) arguments(c *Call) ([]string, error) {
-	sch, err := e.input()
-	if err != nil {
-		return nil, fmt.Errorf("The schema of this tool cannot be used: %w.", err) //nolint:staticcheck // for the model
-	}
-	args, notes, err := sch.Check(c.Args)
-	if err != nil {
-		return notes, err
-	}
-	c.Args = args
-	return notes, nil
 }
 
 // outcome is what a tool returned.

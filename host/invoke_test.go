@@ -60,12 +60,8 @@ func TestErrorsAndPanics(t *testing.T) {
 		"The tool Read failed: disk full.":            func(context.Context, Call) (abi.Result, error) { return abi.Result{}, errors.New("disk full") },
 		"partly\nThe tool Read failed: then this.":    func(context.Context, Call) (abi.Result, error) { return abi.Text("partly"), errors.New("then this") },
 		"failed inside and did not finish (panic: x)": func(context.Context, Call) (abi.Result, error) { panic("x") },
-		"nil map": func(context.Context, Call) (abi.Result, error) {
-			var m map[string]int
-			m["a"] = 1
-			return abi.Result{}, nil
-		},
-		"told by the tool": func(context.Context, Call) (abi.Result, error) { return abi.Errorf("told by the tool"), nil },
+		"index out of range":                          func(_ context.Context, c Call) (abi.Result, error) { return abi.Text(string(c.Args[1000])), nil },
+		"told by the tool":                            func(context.Context, Call) (abi.Result, error) { return abi.Errorf("told by the tool"), nil },
 		"refused a right": func(context.Context, Call) (abi.Result, error) {
 			return abi.Result{}, fmt.Errorf("opening: %w", abi.ErrDenied)
 		},
@@ -119,10 +115,7 @@ func TestStubbornTool(t *testing.T) {
 		return abi.Text("late"), nil
 	}
 	r := registry(t, Options{}, f)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	time.AfterFunc(0, cancel)
-	ctx, cancel = context.WithTimeout(t.Context(), 10*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	start := time.Now()
 	res := r.Invoke(ctx, Call{Tool: "Notify", Receipt: func(abi.Receipt) { t.Error("a late receipt") }, Progress: func(abi.Progress) { t.Error("late progress") }})

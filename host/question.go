@@ -17,6 +17,9 @@ type question struct {
 
 // put asks through p, or joins the same question.
 func (g *Gate) put(ctx context.Context, p Approver, a Ask) (Answer, error) {
+	if err := ctx.Err(); err != nil {
+		return Answer{}, err
+	}
 	if c, ok := ctx.Value(clockKey{}).(*clock); ok {
 		defer c.wait()()
 	}

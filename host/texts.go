@@ -3,6 +3,7 @@ package host
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/elfhost/elfhost/host/policy"
@@ -43,27 +44,24 @@ func quote(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// model tells the model of a refusal: what, by whom, and what can change it,
-// without the command, which is for a person.
-func (d *Denied) model() string {
-	what := fmt.Sprintf("The call of %s was not allowed", d.Call.Tool)
-	if d.Use != nil {
-		what = fmt.Sprintf("Denied: %s", useText(*d.Use))
-	}
-	by := ""
-	if d.Where != "" || d.Layer != "person" && d.Layer != "nobody" && d.Layer != "mode" {
-		by = " (" + strings.TrimSuffix(d.Layer+", "+d.Where, ", ") + ")"
-	}
-	tail := "A person can allow it; do not try to get round it."
-	if d.Final {
-		tail = "No answer can allow it in this session; find a way without it."
-	}
-	return fmt.Sprintf("%s%s: %s. %s", what, by, strings.TrimSuffix(d.Why, "."), tail)
-}
-
 // asAsked is the use without the address it was resolved to: people are asked
 // about names, and one answer holds for both checks of a request.
 func asAsked(u policy.Use) policy.Use {
 	u.Addr = netip.Addr{}
 	return u
+}
+
+// String writes a rule as it stands in grants.toml and in a question.
+func (r Rule) String() string {
+	if r.Grant != nil {
+		return r.Plugin + ": " + r.Grant.String()
+	}
+	return r.Pattern
+}
+
+func (r Rule) equal(o Rule) bool {
+	if r.Pattern != o.Pattern || r.Plugin != o.Plugin || (r.Grant == nil) != (o.Grant == nil) {
+		return false
+	}
+	return r.Grant == nil || r.Grant.Cap == o.Grant.Cap && slices.Equal(r.Grant.Scope, o.Grant.Scope)
 }

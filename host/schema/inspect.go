@@ -1,10 +1,8 @@
 package schema
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
 	"regexp"
 	"regexp/syntax"
 	"slices"
@@ -17,49 +15,6 @@ const maxSubschemas = 5_000
 
 // maxPattern bounds one regular expression, in bytes.
 const maxPattern = 4 << 10
-
-// types is a set of JSON types.
-type types uint8
-
-const (
-	tNull types = 1 << iota
-	tBool
-	tInteger
-	tFraction
-	tString
-	tArray
-	tObject
-	tAny types = 1<<iota - 1
-)
-
-var typeNames = map[string]types{
-	"null": tNull, "boolean": tBool, "integer": tInteger, "number": tInteger | tFraction,
-	"string": tString, "array": tArray, "object": tObject,
-}
-
-// node is a subschema with its references resolved: what coercion walks.
-type node struct {
-	at       string  // JSON pointer
-	types    types   // what it accepts, everything that applies in place met
-	same     []*node // apply to the same value, all of them
-	either   [][]*node
-	others   []*node // apply in place but say nothing certain: not, if, then, else, …
-	props    map[string]*node
-	patterns []pattern
-	rest     *node // additionalProperties
-	closed   bool  // additionalProperties: false
-	prefix   []*node
-	items    *node
-	required []string
-
-	cost  int
-	state int8 // of the walk that finds cost and types: 0 new, 1 open, 2 done
-}
-
-type pattern struct {
-	re   *regexp.Regexp
-	node *node
-}
 
 // document is a schema that was inspected.
 type document struct {
@@ -89,24 +44,6 @@ func inspect(root any) (*document, error) {
 		}
 	}
 	return d, nil
-}
-
-func (d *document) findAnchors(v any, at string) {
-	switch v := v.(type) {
-	case map[string]any:
-		for _, k := range [...]string{"$anchor", "$dynamicAnchor"} {
-			if name, ok := v[k].(string); ok {
-				d.anchors[name] = at
-			}
-		}
-		for k, c := range v {
-			d.findAnchors(c, at+"/"+escape(k))
-		}
-	case []any:
-		for i, c := range v {
-			d.findAnchors(c, at+"/"+strconv.Itoa(i))
-		}
-	}
 }
 
 // build makes the node of the schema v at a pointer. based says that a nested
@@ -196,75 +133,6 @@ func (b *builder) refs() error {
 		b.n.same = append(b.n.same, to)
 	}
 	return nil
-}
-
-// resolve follows a local reference.
-func (d *document) resolve(ref string, based bool) (*node, error) {
-	frag, local := strings.CutPrefix(ref, "#")
-	switch {
-	case !local:
-		return nil, fmt.Errorf("the reference %q is not local: only '#…' is followed, nothing is loaded", ref)
-	case based:
-		return nil, fmt.Errorf("the reference %q lies below a nested $id, which is not supported", ref)
-	}
-	at := ""
-	switch {
-	case frag == "" || frag == "/":
-	case strings.HasPrefix(frag, "/"):
-		at = frag
-	default:
-		ptr, ok := d.anchors[frag]
-		if !ok {
-			return nil, fmt.Errorf("the reference %q leads nowhere", ref)
-		}
-		at = ptr
-	}
-	v, at, ok := lookup(d.root, at)
-	if !ok {
-		return nil, fmt.Errorf("the reference %q leads nowhere", ref)
-	}
-	return d.build(v, at, false)
-}
-
-// lookup finds a JSON pointer and returns it in canonical form.
-func lookup(v any, ptr string) (any, string, bool) {
-	at := ""
-	for step := range strings.SplitSeq(strings.TrimPrefix(ptr, "/"), "/") {
-		if ptr == "" {
-			break
-		}
-		step = unescape(step)
-		switch c := v.(type) {
-		case map[string]any:
-			next, ok := c[step]
-			if !ok {
-				return nil, "", false
-			}
-			v = next
-		case []any:
-			i, err := strconv.Atoi(step)
-			if err != nil || i < 0 || i >= len(c) {
-				return nil, "", false
-			}
-			v = c[i]
-		default:
-			return nil, "", false
-		}
-		at += "/" + escape(step)
-	}
-	return v, at, true
-}
-
-// unescape reads one step of a pointer in a URI fragment (RFC 6901, section 6).
-func unescape(step string) string {
-	if plain, err := url.PathUnescape(step); err == nil {
-		step = plain
-	}
-	return strings.ReplaceAll(strings.ReplaceAll(step, "~1", "/"), "~0", "~")
-}
-
-func escape(step string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(step, "~", "~0"), "/", "~1")
 }
 
 func (b *builder) pattern() error {
@@ -421,69 +289,4 @@ func (b *builder) inPlace() error {
 		err = errors.Join(err, b.each(key, func(_ string, n *node) { b.n.others = append(b.n.others, n) }))
 	}
 	return err
-}
-
-// settle finds what a node costs and accepts with everything that applies in
-// place. A schema that applies to itself is an error: no value could end it.
-func (n *node) settle() error {
-	switch n.state {
-	case 1:
-		return fmt.Errorf("the schema at %q applies to itself without end", "#"+n.at)
-	case 2:
-		return nil
-	}
-	n.state = 1
-	n.cost = 1
-	add := func(c *node) error {
-		if err := c.settle(); err != nil {
-			return err
-		}
-		if n.cost += c.cost; n.cost > MaxExpansion {
-			return fmt.Errorf("the schema at %q expands to more than %d subschemas", "#"+n.at, MaxExpansion)
-		}
-		return nil
-	}
-	for _, c := range n.same {
-		if err := add(c); err != nil {
-			return err
-		}
-		n.types &= c.types
-	}
-	for _, alt := range n.either {
-		var union types
-		for _, c := range alt {
-			if err := add(c); err != nil {
-				return err
-			}
-			union |= c.types
-		}
-		n.types &= union
-	}
-	for _, c := range n.others {
-		if err := add(c); err != nil {
-			return err
-		}
-	}
-	n.state = 2
-	return nil
-}
-
-func typeOf(v any) types {
-	switch v := v.(type) {
-	case nil:
-		return tNull
-	case bool:
-		return tBool
-	case string:
-		return tString
-	case []any:
-		return tArray
-	case map[string]any:
-		return tObject
-	case json.Number:
-		if _, whole := integer(string(v)); whole {
-			return tInteger
-		}
-	}
-	return tFraction
 }

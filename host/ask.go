@@ -1,0 +1,83 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/elfhost/elfhost/host/policy"
+)
+
+func (g *Gate) askCall(ctx context.Context, s Spec, c Call, ruling policy.Ruling, v *Verdict) *Denied {
+	a := Ask{Call: c, Spec: s, Why: why(c.Caller), Now: ruling.Why, Risks: ruling.Risks, Rules: rulesFor(s, ruling.Suggest)}
+	a.Final = len(a.Rules) == 0 || c.Caller.Plugin != "" || ruling.Rule != ""
+	d := g.ask(ctx, a, v)
+	if d != nil && !a.Final {
+		d.Allow = command(a.Rules[0])
+	}
+	return d
+}
+
+func why(c Caller) string {
+	by := "the model"
+	switch {
+	case c.Plugin != "":
+		by = "the plugin " + c.Plugin
+	case c.Agent != "":
+		by = "the agent " + c.Agent
+	}
+	if c.Step > 0 {
+		return fmt.Sprintf("asked by %s in step %d", by, c.Step)
+	}
+	return "asked by " + by
+}
+
+// ask puts a question, or joins one that is being asked, and remembers the answer.
+func (g *Gate) ask(ctx context.Context, a Ask, v *Verdict) *Denied {
+	d := &Denied{Call: a.Call, Origin: a.Spec.Origin, Use: a.Use}
+	if g.Approver == nil {
+		v.By, d.Layer, d.Why = "nobody", "nobody", "it needs a person's consent, and nobody is there to ask"
+		return d
+	}
+	v.By, d.Layer = "person", "person"
+	answer, err := g.root().put(ctx, g.Approver, a)
+	switch {
+	case ctx.Err() != nil:
+		d.Why = "the call was cancelled while a person was asked"
+		return d
+	case err != nil:
+		d.Why = fmt.Sprintf("the question was not answered: %v", err)
+		return d
+	case !answer.Allow && answer.Reason != "":
+		d.Why = "the person refused and says: " + answer.Reason
+		return d
+	case !answer.Allow:
+		d.Why = "the person refused"
+		return d
+	}
+	v.Rule, v.Reason = g.remember(ctx, a, answer)
+	return nil
+}
+
+// remember keeps an answer as long as the person said. Only a rule that was
+// shown is kept.
+func (g *Gate) remember(ctx context.Context, a Ask, answer Answer) (rule, reason string) {
+	shown := slices.ContainsFunc(a.Rules, answer.Rule.equal)
+	if answer.Scope != Session && answer.Scope != Project || !shown || a.Final {
+		return "", ""
+	}
+	if answer.Scope == Project && g.Memory != nil {
+		err := g.Memory.Remember(ctx, answer.Rule)
+		if err == nil {
+			return answer.Rule.String(), ""
+		}
+		reason = fmt.Sprintf("kept for the session only: %v", err)
+	}
+	root := g.root()
+	root.state.mu.Lock()
+	defer root.state.mu.Unlock()
+	if !slices.ContainsFunc(root.state.rules, answer.Rule.equal) {
+		root.state.rules = append(root.state.rules, answer.Rule)
+	}
+	return answer.Rule.String(), reason
+}

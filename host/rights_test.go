@@ -1,0 +1,207 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/host/policy"
+)
+
+// web is a plugin that makes requests and keeps what came of them.
+func web(t *testing.T, needs []abi.Need, uses ...policy.Use) (*fakePlugin, *[]error) {
+	t.Helper()
+	n, err := policy.FromNeeds(needs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []error
+	f := &fakePlugin{fake{spec: Spec{Name: "fetch", Origin: Origin{Source: Plugin, Name: "acme"}}, needs: n}}
+	f.call = func(ctx context.Context, c Call) (abi.Result, error) {
+		got = got[:0]
+		for _, u := range uses {
+			got = append(got, c.Rights.Check(ctx, u))
+		}
+		return abi.Text("done"), nil
+	}
+	return f, &got
+}
+
+func get(url string) policy.Use { return policy.Use{Cap: abi.NetHTTP, Verb: "GET", Target: url} }
+
+func netGrant(scope string) policy.Grant {
+	return policy.Grant{Cap: abi.NetHTTP, Scope: []string{scope}}
+}
+
+// TestEffectiveRights: needs, policy and what persons granted are met; the
+// grants are asked for at each call, so that a revocation acts at once.
+func TestEffectiveRights(t *testing.T) {
+	f, got := web(t, []abi.Need{{Cap: abi.NetHTTP, Scope: []string{"https://a.example GET", "https://b.example GET"}}},
+		get("https://a.example/x"), get("https://b.example/x"), get("https://c.example/x"), policy.Use{Cap: abi.FSRead, Target: "/ws/a"})
+	var mu sync.Mutex
+	given := granted(t, netGrant("https://a.example GET"), netGrant("https://c.example GET"), policy.Grant{Cap: abi.FSRead, Scope: []string{"/ws/**"}})
+	g := &Gate{Mode: ModeAuto, Grants: granted(t, policy.Grant{Cap: abi.FSRead, Scope: []string{"/ws/**"}}), Granted: func(o Origin) policy.Grants {
+		mu.Lock()
+		defer mu.Unlock()
+		if o.Name != "acme" {
+			t.Errorf("asked for %+v", o)
+		}
+		return given
+	}}
+	r := registry(t, Options{Gate: g}, f)
+	res := call(t, r, "fetch", `{}`)
+	for i, want := range []bool{true, false, false, false} {
+		if ((*got)[i] == nil) != want {
+			t.Errorf("use %d: %v", i, (*got)[i])
+		}
+		if err := (*got)[i]; err != nil && !errors.Is(err, abi.ErrDenied) {
+			t.Errorf("use %d: %v is not a denial", i, err)
+		}
+	}
+	if res.IsError || !strings.Contains(res.Text(), "Denied: net.http GET https://b.example/x") || strings.Contains(res.Text(), "elfhost grant") {
+		t.Errorf("the model reads %q", res.Text())
+	}
+	mu.Lock()
+	given = policy.Grants{}
+	mu.Unlock()
+	call(t, r, "fetch", `{}`)
+	if (*got)[0] == nil {
+		t.Error("a revoked grant still holds")
+	}
+	g.Granted = nil
+	call(t, r, "fetch", `{}`)
+	if (*got)[0] == nil {
+		t.Error("without grants something is allowed")
+	}
+}
+
+// TestDecideAsksAboutTheUse: an undecided use is asked about once, remembered
+// as it was shown, and reported with the command that would allow it.
+func TestDecideAsksAboutTheUse(t *testing.T) {
+	use := get("https://a.example/x?token=1")
+	f, got := web(t, []abi.Need{{Cap: abi.NetHTTP, Scope: []string{"https://a.example GET"}}}, use, use)
+	var told []Denied
+	var verdicts []Verdict
+	m := &mem{}
+	p := &person{}
+	g := &Gate{Approver: p, Memory: m, Audit: func(v Verdict) { verdicts = append(verdicts, v) },
+		Granted: func(Origin) policy.Grants { return granted(t) }}
+	g.state.rules = []Rule{{Pattern: "fetch", Plugin: "acme"}}
+	r := registry(t, Options{Gate: g}, f)
+	run := func() abi.Result {
+		told, verdicts = nil, nil
+		return r.Invoke(t.Context(), Call{Tool: "fetch", Denied: func(d Denied) { told = append(told, d) }})
+	}
+	p.answer = refuses
+	run()
+	if (*got)[0] == nil || p.count() != 2 || p.asked[0].Use == nil || p.asked[0].Now != "granted: none" {
+		t.Fatalf("refused: %v, %d questions", (*got)[0], p.count())
+	}
+	if len(told) != 1 || !strings.HasPrefix(told[0].Allow, "elfhost grant add acme 'net.http https://a.example") {
+		t.Errorf("the person reads %+v", told)
+	}
+	p.answer = nil // once
+	run()
+	if (*got)[0] != nil || (*got)[1] != nil || p.count() != 3 {
+		t.Errorf("once: %v, %v, %d questions", (*got)[0], (*got)[1], p.count())
+	}
+	if last := verdicts[1]; last.By != "person" || !last.Allowed || last.Use == nil {
+		t.Errorf("verdicts = %+v", verdicts)
+	}
+	p.answer = says(Project)
+	run()
+	run()
+	if (*got)[0] != nil || p.count() != 4 || len(m.rules) != 1 || m.rules[0].Plugin != "acme" {
+		t.Errorf("project: %v, %d questions, %+v", (*got)[0], p.count(), m.rules)
+	}
+	m.rules = nil // revoked
+	p.answer = refuses
+	run()
+	if (*got)[0] == nil {
+		t.Error("a revoked answer still holds")
+	}
+}
+
+// TestCallerCanOnlyNarrow: rights that a caller sets are met with the gate's.
+func TestCallerCanOnlyNarrow(t *testing.T) {
+	read := builtin("Read")
+	var err error
+	read.call = func(ctx context.Context, c Call) (abi.Result, error) {
+		err = c.Rights.Check(ctx, policy.Use{Cap: abi.FSRead, Target: "/ws/a"})
+		return abi.Text("x"), nil
+	}
+	all := granted(t, policy.Grant{Cap: abi.FSRead, Scope: []string{"/ws/**"}})
+	r := registry(t, Options{Gate: &Gate{Grants: all}}, read)
+	for _, c := range []struct {
+		rights policy.Rights
+		want   bool
+	}{
+		{policy.Rights{}, true}, {policy.Rights{Grants: all}, true},
+		{policy.Rights{Grants: granted(t, policy.Grant{Cap: abi.FSRead, Scope: []string{"/ws/b/**"}})}, false},
+		{policy.Rights{Note: func(policy.Use, error) {}}, false}, // a plugin's own rights, of which it has none
+	} {
+		r.Invoke(t.Context(), Call{Tool: "Read", Rights: c.rights})
+		if (err == nil) != c.want {
+			t.Errorf("%+v: %v", c.rights, err)
+		}
+	}
+	r = registry(t, Options{Gate: &Gate{}}, read)
+	r.Invoke(t.Context(), Call{Tool: "Read", Rights: policy.Rights{Grants: all}})
+	if err == nil {
+		t.Error("a caller gave itself a right")
+	}
+}
+
+// TestClockStandsStill: waiting for a person is not the tool's time, also in a
+// call within a call.
+func TestClockStandsStill(t *testing.T) {
+	const wait = 60 * time.Millisecond
+	g := &Gate{Approver: approverFunc(func(context.Context, Ask) (Answer, error) {
+		time.Sleep(wait)
+		return Answer{Allow: true, Scope: Once}, nil
+	})}
+	r := New(Options{Gate: g})
+	var before, during, after time.Duration
+	outer := builtin("Read")
+	outer.call = func(ctx context.Context, c Call) (abi.Result, error) {
+		before = c.Waited()
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			time.Sleep(wait / 2)
+			during = c.Waited()
+		}()
+		r.Invoke(ctx, Call{Tool: "Bash", Args: json.RawMessage(`{"command":"ls"}`)})
+		<-done
+		after = c.Waited()
+		return abi.Text("x"), nil
+	}
+	if err := r.Add(outer, bash()); err != nil {
+		t.Fatal(err)
+	}
+	call(t, r, "Read", `{}`)
+	if before != 0 || during <= 0 || after < wait || after > 10*wait {
+		t.Errorf("waited %v, %v, %v", before, during, after)
+	}
+}
+
+func TestEveryVerdictIsAudited(t *testing.T) {
+	var mu sync.Mutex
+	by := map[string]int{}
+	g := &Gate{Approver: &person{}, Audit: func(v Verdict) { mu.Lock(); by[v.By]++; mu.Unlock() }}
+	r := registry(t, Options{Gate: g}, builtin("Read"), bash())
+	for range 3 {
+		call(t, r, "Read", `{}`)
+	}
+	call(t, r, "Bash", `{"command":"ls"}`)
+	g.Approver = nil
+	call(t, r, "Bash", `{"command":"ls"}`)
+	if by["safe"] != 3 || by["person"] != 1 || by["nobody"] != 1 || len(by) != 3 {
+		t.Errorf("verdicts = %v", by)
+	}
+}
