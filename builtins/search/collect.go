@@ -27,6 +27,13 @@ type collector struct {
 	shown   int // offset after the last line given out
 	any     bool
 	pending int // lines after a match still to be shown
+	skipped bool
+}
+
+// skip leaves a file of binary data out.
+func (c *collector) skip() {
+	c.skipped = true
+	c.binary.Add(1)
 }
 
 // search goes through one piece. It returns false when no more is wanted.

@@ -88,7 +88,7 @@ func (q *query) run(ctx context.Context, r *room, rights policy.Rights, top stri
 		return nil, err
 	}
 	var skipped unreadable
-	run := &searcher{query: q, ctx: ctx, skipped: &skipped}
+	run := &searcher{query: q, ctx: ctx, unread: &skipped}
 	if q.mode != listFiles {
 		if run.m, err = compile(q.pattern); err != nil {
 			return nil, err
@@ -138,10 +138,10 @@ func (q *query) sort(a *answer) {
 // goroutines.
 type searcher struct {
 	*query
-	ctx     context.Context
-	skipped *unreadable
-	m       *matcher
-	pool    sync.Pool // of *worker
+	ctx    context.Context
+	unread *unreadable
+	m      *matcher
+	pool   sync.Pool // of *worker
 
 	mu    sync.Mutex
 	files []found
@@ -186,7 +186,7 @@ func (s *searcher) file(f *reach.Folder, e reach.Entry) error {
 		w.buf = data[:0]
 	}
 	if err != nil {
-		s.skipped.note(out.name, err)
+		s.unread.note(out.name, err)
 		return nil
 	}
 	s.searched.Add(1)
@@ -198,13 +198,13 @@ func (s *searcher) file(f *reach.Folder, e reach.Entry) error {
 			err = c.stream(file, data[:min(len(data), textfile.HeadSize)])
 		}
 		if err != nil {
-			s.skipped.note(out.name, err)
+			s.unread.note(out.name, err)
 			return s.ctx.Err()
 		}
 	} else {
 		c.whole(data)
 	}
-	if out.lines > 0 != (s.mode == showFilesWithout) {
+	if out.lines > 0 != (s.mode == showFilesWithout) && !c.skipped {
 		s.add(out)
 	}
 	return nil
@@ -248,7 +248,7 @@ func (c *collector) whole(data []byte) {
 		}
 		data, c.out.note = text, v.Name
 	} else if !v.Text() && bytes.IndexByte(data[:min(len(data), textfile.HeadSize)], 0) >= 0 {
-		c.binary.Add(1)
+		c.skip()
 		return
 	}
 	c.search(data, true)
@@ -268,7 +268,7 @@ func (c *collector) stream(file io.Reader, head []byte) error {
 		v = textfile.Verdict{}
 	}
 	if !v.Text() && bytes.IndexByte(head, 0) >= 0 {
-		c.binary.Add(1)
+		c.skip()
 		return nil
 	}
 	if v.Encoding == textfile.Legacy || v.Encoding == textfile.Binary {

@@ -1,0 +1,146 @@
+package search
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// patterns are searched in Go's own sources with both engines.
+var patterns = [][]string{
+	{"TODO"}, {"func main"}, {"ZZnoSuchThing"}, {"e"}, {"^package"}, {"}$"}, {"^$"}, {`\bfunc\b`}, {"-w", "err"}, {"-x", "}"},
+	{"-i", "todo"}, {"-i", "todo|fixme"}, {"todo|fixme|xxx|hack"}, {"-i", "mutex"}, {"-S", "http"}, {"-S", "HTTP"},
+	{`[0-9]{5,}`}, {`\w+\s+\d{5}`}, {`[A-Z]{10,}`}, {`"[^"]*error[^"]*"`}, {`func \(\w+ \*?\w+\) String\(\) string`},
+	{`(foo|bar|baz)qux`}, {`a.*b.*c.*d.*e.*f`}, {`if err := .*; err != nil`}, {`0x[0-9a-f]{8}\b`}, {`//go:build .*windows`},
+	{"-F", "a.b"}, {"-F", "[]byte("}, {"-F", `\n`}, {"-F", "-i", "Sync.Mutex"}, {"-e", "--help"}, {"--", "-pre"},
+	{"-v", "-g", "*.{go,s}", "a"}, {"-v", "-g", "*.go", "^.{0,200}$"}, {"-c", "return"}, {"--count-matches", "int"}, {"--files-without-match", "-g", "*.{go,s,txt}", "func"},
+	{"-l", "unsafe\\.Pointer"}, {"-m", "1", "import"}, {"-o", `[a-z]+Error`}, {"-g", "*_test.go", "Benchmark"}, {"-g", "!*_test.go", "testing"},
+	{"-g", "*.{s,h}", "TEXT"}, {"-t", "go", "cgo"}, {"-T", "go", "go"}, {"--hidden", "linguist"}, {"-A1", "-n", "^import"}, {"-B2", "-n", "^}"},
+	{"-C1", "-n", "unreachable"}, {"-U", `\{\n\n`}, {"-U", "--multiline-dotall", `/\*.{0,80}\*/`}, {"--iglob", "*README*", "the"},
+	{`(a+)+$`}, {`(?i)[aeiou]{4}`}, {`x{3}`}, {`\t{4}return`}, {"-g", "*.go", `[^\x00-\x7F]`}, {`é|ü|ß`}, {"-i", "straße|größe"}, {`\p{Greek}`},
+	{`(?:read|write|open)(?:File|Dir)\b`}, {`\.\.\.\)$`}, {"--max-depth", "2", "package"}, {"--trim", "-n", "goto"},
+}
+
+var globs = []string{
+	"*.go", "**/*.go", "*_test.go", "src/**/*.s", "**/testdata/**", "*.{md,txt}", "src/net/*.go", "src/*/*.go", "**/doc.go", "[A-Z]*",
+	"**/[a-c]*_test.go", "src/{net,os}/**/*.go", "**/*.{s,h,c}", "!*.go", "**/x?x*", "**/internal/**/*.go", "*.nosuch", "VERSION", "src/**/z*.go",
+	"src/cmd/**", "**/*_{linux,darwin}.go", "*amd64*", "**/go.mod", "src/crypto/**/*_test.go", "doc/**", "lib/**/*", "**/README*", "*.pl", "src/runtime/*.[sh]", "**/a/**",
+}
+
+func goroot(t testing.TB) string {
+	t.Helper()
+	root := runtime.GOROOT()
+	if root == "" {
+		out, err := exec.Command("go", "env", "GOROOT").Output()
+		if err != nil {
+			t.Skip("no GOROOT here")
+		}
+		root = strings.TrimSpace(string(out))
+	}
+	if _, err := os.Stat(filepath.Join(root, "src", "fmt")); err != nil {
+		t.Skip("GOROOT has no sources here")
+	}
+	return root
+}
+
+func ripgrep(t testing.TB) string {
+	t.Helper()
+	name, err := exec.LookPath("rg")
+	if err != nil {
+		t.Skip("ripgrep is not installed: there is nothing to compare with")
+	}
+	return name
+}
+
+// theirs runs ripgrep and gives its lines, sorted.
+func theirs(t *testing.T, rg, dir string, args ...string) []string {
+	t.Helper()
+	cmd := exec.Command(rg, append([]string{"--no-config", "--no-require-git", "--color=never", "--no-messages"}, args...)...)
+	cmd.Dir = dir
+	out, err := cmd.Output()
+	var failed *exec.ExitError
+	if err != nil && (!errors.As(err, &failed) || failed.ExitCode() > 1) {
+		t.Fatalf("rg %q: %v", args, err)
+	}
+	return lines(string(out))
+}
+
+func lines(text string) []string {
+	text = strings.TrimSuffix(text, "\n")
+	if text == "" {
+		return nil
+	}
+	out := strings.Split(text, "\n")
+	slices.Sort(out)
+	return out
+}
+
+// TestSameAsRipgrep compares which files match, and how many lines of each.
+func TestSameAsRipgrep(t *testing.T) {
+	rg, root := ripgrep(t), filepath.Join(goroot(t), "src")
+	w := over(t, root, Options{})
+	for _, p := range patterns {
+		t.Run(strings.Join(p, " "), func(t *testing.T) {
+			mode := []string{"-c"}
+			for _, arg := range p {
+				switch arg {
+				case "-l", "--files-without-match", "--count-matches", "-c":
+					mode = nil
+				case "-U", "-o": // counted in other ways
+					mode = []string{"-l"}
+				}
+			}
+			all := append(mode, p...)
+			want := theirs(t, rg, root, append(slices.Clone(all), ".")...)
+			for i := range want {
+				want[i] = strings.TrimPrefix(want[i], "./")
+			}
+			compare(t, w.ours(t, all), want)
+		})
+	}
+}
+
+func TestSameFilesAsRipgrep(t *testing.T) {
+	rg, root := ripgrep(t), goroot(t)
+	w := over(t, root, Options{})
+	for _, g := range globs {
+		t.Run(g, func(t *testing.T) {
+			compare(t, w.ours(t, []string{"--files", "-g", g}), theirs(t, rg, root, "--files", "-g", g))
+		})
+	}
+}
+
+// ours runs the same without the bound on what is shown.
+func (w *workspace) ours(t *testing.T, args []string) []string {
+	t.Helper()
+	c, err := parseRG(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := w.room()
+	found, err := c.run(t.Context(), r, readRights(t), "/ws", []string{"/ws"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _ := found.list(layout{display: func(n string) string { return strings.TrimPrefix(n, "/ws/") }}, c.mode)
+	return lines(text)
+}
+
+func compare(t *testing.T, got, want []string) {
+	t.Helper()
+	for _, s := range want {
+		if _, ok := slices.BinarySearch(got, s); !ok {
+			t.Errorf("rg alone has %q", s)
+		}
+	}
+	for _, s := range got {
+		if _, ok := slices.BinarySearch(want, s); !ok {
+			t.Errorf("rg does not have %q", s)
+		}
+	}
+}
