@@ -1,0 +1,1 @@
+git() { local o=(); while [ $# -gt 0 ]; do case "$1" in -C|-c|--git-dir|--work-tree|--namespace) o+=("$1"); shift; [ $# -gt 0 ] && { o+=("$1"); shift; } ;; -*) o+=("$1"); shift ;; *) break ;; esac; done; case "${1-}" in diff|log|show) local v="$1"; shift; command git "${o[@]}" "$v" --no-ext-diff --no-textconv "$@" ;; *) command git "${o[@]}" "$@" ;; esac; }
