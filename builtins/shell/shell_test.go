@@ -298,7 +298,9 @@ func TestBackgroundJobs(t *testing.T) {
 	waitFor(t, func() bool { return strings.Contains(job(map[string]any{"id": id, "all": true}), "two\n") })
 	wants(t, job(map[string]any{"id": id}), id+" (running", "nothing new")
 	wants(t, job(nil), id+" (running")
-	quick(t, 10*time.Second, func() { wants(t, job(map[string]any{"id": id, "kill": true, "all": true}), "one\ntwo", "ended by SIGTERM") })
+	quick(t, 10*time.Second, func() {
+		wants(t, job(map[string]any{"id": id, "kill": true, "all": true}), "one\ntwo", "ended by SIGTERM")
+	})
 	wants(t, job(map[string]any{"id": "job-99"}), "no job")
 	log := regexp.MustCompile(`goes to (\S+)\. `).FindStringSubmatch(res.Text())
 	if text, err := os.ReadFile(log[1]); err != nil || string(text) != "one\ntwo\n" {
