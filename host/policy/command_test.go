@@ -36,7 +36,7 @@ func wantAll(t *testing.T, rs []Rule, want Effect, srcs ...string) {
 func TestS01EverySegmentIsJudged(t *testing.T) {
 	rs := append(rules(t, Allow, "Bash(git:*)"), rules(t, Deny, "Bash(rm:*)")...)
 	wantAll(t, rs, Allow, "git status", "git status && git log", "git log --oneline | git shortlog")
-	wantAll(t, rs, Deny, "git status && rm -rf d", "git status; (rm x)", "git status & \\rm x", "/bin/rm x", "git log `rm x`", "env A=b rm x", "echo a | xargs rm", "find . -exec rm {} \\;", "sh -c 'git log; rm x'", "timeout -k 1 5 rm x", "bash <<E\nrm x\nE", "f() { rm x; }")
+	wantAll(t, rs, Deny, "git status && rm -rf d", "git status; (rm x)", "git status & \\rm x", "/bin/rm x", "git log `rm x`", "env A=b rm x", "echo a | xargs rm", "find . -exec rm {} \\;", "sh -c 'git log; rm x'", "timeout -k 1 5 rm x", "env --unheard-of value rm x", "nice -x y rm x", "bash <<E\nrm x\nE", "f() { rm x; }")
 }
 
 func TestS02SubCommands(t *testing.T) {
@@ -163,8 +163,8 @@ func TestSH13AliasesAndFunctions(t *testing.T) {
 
 func TestSH16ChangesOfFolder(t *testing.T) {
 	rs := rules(t, Allow, "Bash(cat:*)", "Bash(ls:*)", "Bash(git:*)", "Bash(pushd:*)", "Bash(cd:*)")
-	wantAll(t, rs, Ask, "cd .. && cat canary", "pushd /", "cd x; git -C / status", "cat ../canary", "cat /etc/passwd", "cat ~/x", "cd ~ && ls", "cd && ls", "cd - && ls", "cd $X && ls", "cd a/../.. && ls", "cd a; cd ..; cat ../x", "ls --color=auto ../..", "cat </etc/passwd", "while ls; do cd ..; done; ls", "(cd ..; ls)", "cat a/../../b")
-	wantAll(t, rs, Allow, "cd x && cat y", "cat x/../y", "(cd x && ls) && cat y", "cat ..notes.txt", "cat /home/u/ws/y", "cd x && cat ../y", "ls ./..a", "cat a:b")
+	wantAll(t, rs, Ask, "cd .. && cat canary", "pushd /", "cd x; git -C / status", "cat ../canary", "cat /etc/passwd", "cat ~/x", "cd ~ && ls", "cd && ls", "cd - && ls", "cd $X && ls", "cd a/../.. && ls", "cd a; cd ..; cat ../x", "ls --color=auto ../..", "cat </etc/passwd", "while ls; do cd ..; done; ls", "(cd ..; ls)", "cat a/../../b", "cd a/b && while ls; do cd ..; done && ls")
+	wantAll(t, rs, Allow, "cd a/b && cd .. && ls", "cd x && cat y", "cat x/../y", "(cd x && ls) && cat y", "cat ..notes.txt", "cat /home/u/ws/y", "cd x && cat ../y", "ls ./..a", "cat a:b")
 	c, err := ParseCommand("cat /etc/passwd x ../y")
 	if err != nil {
 		t.Fatal(err)
@@ -187,7 +187,7 @@ func TestHighRiskMarks(t *testing.T) {
 }
 
 func TestSuggestionsCoverWhatTheyWereMadeFor(t *testing.T) {
-	for _, src := range []string{"git status", "ls -l", "rm *.o", "echo 'a b' > f", "make test && go vet ./...", "find . -delete", "echo $HOME", "echo a:*", "cat a\nls", `printf '%s\n' \*`, "python3 x.py"} {
+	for _, src := range []string{"git status", "ls -l", "rm *.o", "echo 'a b' > f", "make test && go vet ./...", "find . -delete", "echo $HOME", "echo a:*", "cat a\nls", `printf '%s\n' \*`, "python3 x.py", "echo '" + strings.Repeat("-", 300) + "'"} {
 		r := judge(nil, src)
 		if len(r.Suggest) == 0 {
 			t.Errorf("%q: nothing is suggested", src)

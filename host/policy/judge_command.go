@@ -121,7 +121,7 @@ func (p Pattern) exactly(c *Command) bool {
 // covers reports whether an allowing pattern covers a segment: its words, and
 // every mark on it, which a pattern covers by spelling the marked word out.
 func (p Pattern) covers(g *Segment) bool {
-	if g.Dynamic || !p.matchWords(g.Argv) {
+	if !p.matchWords(g.Argv) {
 		return false
 	}
 	for _, m := range g.marks {

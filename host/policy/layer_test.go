@@ -136,6 +136,12 @@ func TestWhoMaySayWhat(t *testing.T) {
 			t.Errorf("%+v: %v, notes %q", c.layers, got, p.Notes())
 		}
 	}
+	tools := rules(t, Allow, "Bash")
+	for kind, want := range map[LayerKind]int{System: 1, User: 1, Project: 0, Extra: 0} {
+		if p := stack(t, Layer{Kind: kind, Tools: tools}); len(p.Rules()) != want || len(p.Notes()) != 1-want {
+			t.Errorf("%s: rules %v, notes %q", kind, p.Rules(), p.Notes())
+		}
+	}
 	p := stack(t, Layer{Kind: User, File: "u", Network: net})
 	if p.Network() != (Network{Off: true}) || len(p.Notes()) != 2 {
 		t.Errorf("%+v %q", p.Network(), p.Notes())

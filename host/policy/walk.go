@@ -27,7 +27,7 @@ func (w *walker) parse(src string) error {
 	if w.depth >= maxDepth {
 		return errors.New("the command is nested too deeply to be judged")
 	}
-	f, err := newParser().Parse(strings.NewReader(src), "")
+	f, err := parseShell(src)
 	if err != nil {
 		return fmt.Errorf("the command could not be parsed: %w", err)
 	}

@@ -30,7 +30,7 @@ type Paths struct {
 func FindPaths(getenv func(string) string) (Paths, error) {
 	p := Paths{SystemPolicy: SystemPolicyFile}
 	if runtime.GOOS == "windows" {
-		p.SystemPolicy = filepath.Join(os.Getenv("ProgramData"), "elfhost", "policy.toml")
+		p.SystemPolicy = filepath.Join(getenv("ProgramData"), "elfhost", "policy.toml")
 	}
 	if extra := getenv("ELFHOST_POLICY"); extra != "" {
 		abs, err := filepath.Abs(extra)
