@@ -32,25 +32,27 @@ func (w *rewriter) code() error {
 	if err != nil {
 		return err
 	}
-	free := make([]int, len(w.funcs)) // the cost of a trivial function, else zero
-	cost := func(f uint32) int {
-		if f < w.imported {
-			return hostCall
+	c := &costs{imported: w.imported, free: make([]int, len(w.funcs)), indirect: make([]int, len(w.types)), canon: g.canon}
+	for f := range w.imported {
+		if g.taken[f] {
+			c.indirect[g.canon[w.funcs[f]]] = hostCall
 		}
-		return free[f]
 	}
 	out := make([][]byte, len(bodies))
 	for _, f := range g.order {
 		i := f - w.imported
-		p, err := survey(bodies[i], cost)
+		p, err := survey(bodies[i], c)
 		if err != nil {
 			return err
 		}
 		e := emitter{rewriter: w, plan: p, typ: w.funcs[f], recursive: g.recursive[f]}
 		e.free = !e.recursive && p.entry <= trivial && len(p.turns) == 0 && !p.looping() && p.bulk == 0
 		if e.free {
-			free[f] = p.entry
+			c.free[f] = p.entry
 			w.stats.Free++
+			if k := g.canon[w.funcs[f]]; g.taken[f] {
+				c.indirect[k] = max(c.indirect[k], p.entry)
+			}
 		}
 		if e.recursive {
 			w.stats.Recursive++

@@ -13,14 +13,16 @@ type graph struct {
 	// members of a recursion excepted.
 	order     []uint32
 	recursive []bool
+	taken     []bool   // functions whose address is taken
+	canon     []uint32 // the kind of each type: equal ones share a number
 }
 
 // callGraph reads every body once.
 func (w *rewriter) callGraph(bodies []wasmbin.Body) (*graph, error) {
 	n := len(w.funcs)
 	canon, kinds := w.canonicalTypes()
-	g := &graph{edges: make([][]uint32, n+kinds), recursive: make([]bool, n)}
 	taken := make([]bool, n)
+	g := &graph{edges: make([][]uint32, n+kinds), recursive: make([]bool, n), taken: taken, canon: canon}
 	if err := w.addressTaken(taken); err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 
+	"github.com/elfhost/elfhost/host/sandbox/internal/wasmtest"
 	"github.com/elfhost/elfhost/host/sandbox/meter"
 	"github.com/elfhost/elfhost/host/sandbox/vet"
 	"github.com/elfhost/elfhost/host/sandbox/wasmbin"
@@ -46,7 +47,7 @@ func start(t testing.TB, wasm []byte) api.Module {
 
 func tryStart(t testing.TB, ctx context.Context, wasm []byte) (api.Module, error) {
 	t.Helper()
-	rt := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithMemoryLimitPages(1024))
+	rt := wazero.NewRuntimeWithConfig(ctx, wasmtest.Runtime(t))
 	t.Cleanup(func() { rt.Close(context.Background()) })
 	if _, err := wasi_snapshot_preview1.Instantiate(ctx, rt); err != nil {
 		t.Fatal(err)

@@ -30,13 +30,23 @@ type loopPlan struct {
 	weight int  // of a charge at the head
 }
 
+// costs holds what calls cost their caller: the cost of a trivial function,
+// zero for one that charges itself. Callees are surveyed before callers, so it
+// is complete where it is read.
+type costs struct {
+	imported uint32
+	free     []int    // by function
+	indirect []int    // by kind of type: the dearest trivial function that may be called
+	canon    []uint32 // the kind of each type
+}
+
 // surveyor finds, in one pass, the longest path to each instruction since the
 // last charge. Only forward branches make paths: a branch back to a loop is a
 // charge. What was spent before a loop is not charged at its turns: it is
 // carried around the loop and added where control leaves it.
 type surveyor struct {
 	plan
-	cost   func(callee uint32) int
+	*costs
 	frames []frame
 	spent  int  // the longest path to here
 	dead   bool // no path leads here
@@ -55,8 +65,8 @@ type frame struct {
 	loop    int  // of a loop: its index in plan.loops
 }
 
-func survey(b wasmbin.Body, cost func(uint32) int) (*plan, error) {
-	s := &surveyor{cost: cost, plan: plan{charges: map[int]int{}, fixed: map[int]bool{}}}
+func survey(b wasmbin.Body, c *costs) (*plan, error) {
+	s := &surveyor{costs: c, plan: plan{charges: map[int]int{}, fixed: map[int]bool{}}}
 	s.push(frame{op: wasmbin.OpBlock})
 	scan := b.Scan()
 	for scan.Next() {
@@ -80,7 +90,8 @@ func (s *surveyor) instruction(in *wasmbin.Instr) {
 		s.push(frame{op: in.Op, start: s.spent, unmet: s.dead})
 	case wasmbin.OpLoop:
 		s.push(frame{op: in.Op, carried: s.spent, loop: len(s.loops)})
-		s.loops = append(s.loops, loopPlan{})
+		// A branch with operands cannot be moved into a block of its own.
+		s.loops = append(s.loops, loopPlan{head: in.Typed})
 		s.spent = 0
 	case wasmbin.OpElse:
 		f := &s.frames[len(s.frames)-1]
@@ -105,9 +116,13 @@ func (s *surveyor) instruction(in *wasmbin.Instr) {
 	case wasmbin.OpUnreachable:
 		s.dead = true
 	case wasmbin.OpCall:
-		s.spent += s.cost(in.X)
+		if in.X < s.imported {
+			s.spent += hostCall
+		} else {
+			s.spent += s.free[in.X]
+		}
 	case wasmbin.OpCallIndirect:
-		s.spent += trivial
+		s.spent += s.indirect[s.canon[in.X]]
 	default:
 		s.lengthy(in)
 	}

@@ -34,6 +34,7 @@ type function struct {
 	scan                                wasmbin.Scanner
 	locals                              int // parameters included
 	instrs, blocks, loops, edges, depth int
+	bulk                                int
 }
 
 func (f *function) check(b wasmbin.Body, params int) error {
@@ -54,6 +55,9 @@ func (f *function) check(b wasmbin.Body, params int) error {
 		return err
 	}
 	if err := f.limit(Edges, f.edges); err != nil {
+		return err
+	}
+	if err := f.limit(BulkOperations, f.bulk); err != nil {
 		return err
 	}
 	return f.limit(Instructions, f.instrs)
@@ -136,6 +140,9 @@ func (f *function) branchTable(in *wasmbin.Instr) error {
 func (f *function) state(in *wasmbin.Instr) error {
 	ft := &f.r.Features
 	var err error
+	if in.Op >= wasmbin.OpMemoryInit && in.Op <= wasmbin.OpTableFill || in.Op == wasmbin.OpMemoryGrow {
+		f.bulk++
+	}
 	switch op := in.Op; op {
 	case wasmbin.OpTableGet, wasmbin.OpTableSize:
 		err = index("table", in.X, f.nTables)

@@ -42,6 +42,7 @@ const (
 	NestingWork
 	BranchTable
 	Edges
+	BulkOperations
 	numMeasures
 )
 
@@ -85,6 +86,7 @@ var limits = [numMeasures]struct {
 	NestingWork:     {"sum of nesting depths over blocks", 8 << 20, 32 << 20, "real: 2.5M standard Go, 17M grammars; the validator walks the stack of blocks"},
 	BranchTable:     {"targets of a br_table", 8192, 16 << 10, "real: 3,125"},
 	Edges:           {"control-flow edges of a function", 32 << 10, 128 << 10, "real: 48k grammars; 20 br_table of 50,000 took over 61 s and ignored the deadline"},
+	BulkOperations:  {"bulk operations and growths of a function", 1024, 1024, "real: 80; each becomes a branch of the meter, and 15,000 took over 2 minutes to compile"},
 }
 
 func (m Measure) String() string { return limits[m].name }
