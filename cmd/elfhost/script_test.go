@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestMain lets the scripts run this very program as `elfhost`.
+func TestMain(m *testing.M) {
+	if child, ok := children[first(os.Args[1:])]; ok {
+		os.Exit(child(os.Args[2:]))
+	}
+	testscript.Main(m, map[string]func(){
+		"elfhost": func() { os.Exit(run(context.Background(), streams{os.Stdin, os.Stdout, os.Stderr}, os.Args[1:])) },
+	})
+}
+
+// TestScripts runs testdata/script. Each script has a home of its own, no key
+// in the environment, and a web server on loopback at $PAGES.
+func TestScripts(t *testing.T) {
+	pages := httptest.NewServer(http.HandlerFunc(page))
+	t.Cleanup(pages.Close)
+	cache := warmCache(t)
+	testscript.Run(t, testscript.Params{
+		Dir:                 filepath.Join("testdata", "script"),
+		RequireExplicitExec: false,
+		Setup: func(e *testscript.Env) error {
+			home := filepath.Join(e.WorkDir, ".home")
+			e.Setenv("ELFHOST_HOME", home)
+			e.Setenv("PAGES", pages.URL)
+			for _, k := range []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "XAI_API_KEY", "OPENROUTER_API_KEY", "NO_COLOR"} {
+				e.Setenv(k, "")
+			}
+			if err := os.MkdirAll(home, 0o700); err != nil {
+				return err
+			}
+			return os.Symlink(cache, filepath.Join(home, "cache"))
+		},
+	})
+}
+
+// warmCache is one cache of compiled modules for all scripts.
+func warmCache(t *testing.T) string {
+	t.Helper()
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return t.TempDir()
+	}
+	dir = filepath.Join(dir, "elfhost-test")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return t.TempDir()
+	}
+	return dir
+}
+
+// page serves what scripts fetch.
+func page(w http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path {
+	case "/article":
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprint(w, `<html><head><title>Tides</title></head><body><article><h1>Tides</h1>
+<p>The sea rises and falls twice a day, because the moon pulls at it and the earth turns below.</p>
+<p>Harbours keep tables of it, and those who can read them sail when the water helps.</p></article></body></html>`)
+	case "/away":
+		http.Redirect(w, r, "http://169.254.169.254/latest/", http.StatusFound)
+	default:
+		http.NotFound(w, r)
+	}
+}
