@@ -33,7 +33,10 @@ type Loop struct {
 	Schema  json.RawMessage // JSON Schema of the final answer, see model.Request
 	Compact Compaction
 	Retry   model.Retry  // how failed requests are repeated
-	Price   *model.Price // nil: costs are not known, and MaxCost stops nothing
+	Price   *model.Price // nil: costs are not known, and Limits.Cost stops nothing
+
+	depth int  // of sub-agents
+	up    *run // the parent's, whose budget this one shares
 }
 
 // Limits bound one Run. A zero field means its default.

@@ -46,7 +46,7 @@ func (r *run) calls(ctx context.Context, calls []model.Call, stop model.StopReas
 		run: r, events: make(chan Event), over: make(chan struct{}),
 		finished: map[string]bool{}, began: map[string]time.Time{},
 	}
-	b.scope = &scope{session: r.session, step: r.step, events: b.events, over: b.over}
+	b.scope = &scope{loop: r.loop, run: r, session: r.session, step: r.step, events: b.events, over: b.over}
 	work := make(chan struct{})
 	go func() {
 		defer close(work)

@@ -116,17 +116,17 @@ func (l *Loop) shorten(ctx context.Context, s *Session, limit int64) error {
 	if before := fixed + estimate(messages); after >= before {
 		return fmt.Errorf("%w: its minutes would be no shorter than itself (%d tokens against %d)", ErrNoRoom, after, before)
 	}
-	usage := s.Usage()
-	usage.Usage = usage.Usage.Plus(used)
-	usage.Context = 0 // to be counted anew
 	price := l.Price
 	if l.Compact.Model != nil {
 		price = l.Compact.Price
 	}
-	if price != nil {
-		usage.Cost += price.Cost(used)
-	}
-	return s.commit(ctx, Record{Kind: RecordCompact, Message: &m, Keep: len(messages) - cut, Usage: &usage})
+	return s.bill(ctx, Record{Kind: RecordCompact, Message: &m, Keep: len(messages) - cut}, func(u *Usage) {
+		u.Usage = u.Usage.Plus(used)
+		u.Context = 0 // to be counted anew
+		if price != nil {
+			u.Cost += price.Cost(used)
+		}
+	})
 }
 
 // split finds where the kept part begins: as far back as fits into keep, but

@@ -21,6 +21,7 @@ type Event struct {
 	Denied   *host.Denied     `json:"-"`
 	Retry    *model.Again     `json:"-"`
 	Rate     *model.RateLimit `json:"-"`
+	Run      *RunState        `json:"run,omitempty"`
 	Usage    *Usage           `json:"usage,omitempty"`
 	Stop     Stop             `json:"stop,omitempty"`
 }
@@ -47,6 +48,7 @@ const (
 	KindUsage    Kind = "usage"    // Usage of the session so far
 	KindRate     Kind = "rate"     // what the provider says is left
 	KindCompact  Kind = "compact"  // the conversation was shortened, Text says how
+	KindAgent    Kind = "agent"    // the sub-agent From has begun, or ended: Run
 	KindNote     Kind = "note"     // Text is for the person
 	KindDone     Kind = "done"     // the last one: Stop says why
 )

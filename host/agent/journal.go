@@ -30,6 +30,7 @@ type Record struct {
 	Result   *model.CallResult `json:"result,omitempty"`  // RecordResult
 	Outcome  Outcome           `json:"outcome,omitempty"` // RecordResult
 	Receipts []abi.Receipt     `json:"receipts,omitempty"`
+	Run      *RunState         `json:"run,omitempty"`  // RecordRun
 	Keep     int               `json:"keep,omitempty"` // RecordCompact: how many messages at the end stay
 }
 
@@ -41,6 +42,7 @@ const (
 	RecordMessage RecordKind = "message" // a person's or a model's message
 	RecordStart   RecordKind = "start"   // a call is about to enter its tool
 	RecordResult  RecordKind = "result"  // a call has its result
+	RecordRun     RecordKind = "run"     // Run has begun, has ended, or was read
 	RecordCompact RecordKind = "compact" // Message and the last Keep messages take the place of all before
 )
 

@@ -36,6 +36,11 @@ func Resume(id string, j Journal, records []Record) (*Session, error) {
 		s.seq = r.Seq
 	}
 	s.settle(s.repair)
+	for i := range s.runs {
+		if s.runs[i].Status == Running { // it ended with its process
+			s.runs[i].Status, s.runs[i].Error = Cancelled, "the session ended while it was running"
+		}
+	}
 	s.messages = Mend(s.messages)
 	return s, nil
 }
@@ -46,6 +51,8 @@ func whole(r Record) error {
 	switch r.Kind {
 	case RecordMessage, RecordCompact:
 		ok = r.Message != nil && r.Keep >= 0
+	case RecordRun:
+		ok = r.Run != nil
 	case RecordStart:
 		ok = r.Call != nil
 	case RecordResult:

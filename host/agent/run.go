@@ -17,13 +17,16 @@ type run struct {
 	session *Session
 	yield   func(Event, error) bool
 
-	cancel context.CancelFunc
+	cancel context.CancelCauseFunc
 	gone   bool // nobody takes events any more
 	step   int
 	before Usage // of the session when the run began
 	guard  guard
 	packed int // compactions since the model last answered
 }
+
+// errOver is why the context of a run ends when the run does.
+var errOver = errors.New("the run is over")
 
 // start runs the steps and ends with KindDone.
 func (r *run) start(ctx context.Context, prompt []abi.Content) {
@@ -32,8 +35,9 @@ func (r *run) start(ctx context.Context, prompt []abi.Content) {
 		return
 	}
 	defer r.session.release()
-	ctx, r.cancel = context.WithCancel(ctx)
-	defer r.cancel()
+	ctx, r.cancel = context.WithCancelCause(ctx)
+	defer r.cancel(errOver)
+	defer context.AfterFunc(ctx, func() { r.session.cancelled(context.Cause(ctx)) })()
 	r.before = r.session.Usage()
 	r.guard.limit = or(r.loop.Limits.Repeats, 3)
 
@@ -58,7 +62,7 @@ func (r *run) emit(e Event) {
 	e.Step = or(e.Step, r.step)
 	if !r.yield(e, nil) {
 		r.gone = true
-		r.cancel()
+		r.cancel(context.Canceled)
 	}
 }
 
@@ -120,12 +124,24 @@ func (r *run) queued() bool {
 
 // exhausted says which limit forbids a further request.
 func (r *run) exhausted(ctx context.Context) Stop {
-	limits, used := r.loop.Limits, r.session.Usage()
 	switch {
 	case ctx.Err() != nil:
 		return StopCancelled
-	case r.step >= or(limits.Steps, 100):
+	case r.step >= or(r.loop.Limits.Steps, 100):
 		return StopSteps
+	}
+	for up := r; up != nil; up = up.loop.up {
+		if stop := up.spent(); stop != "" {
+			return stop
+		}
+	}
+	return ""
+}
+
+// spent says which budget is used up; what children used is in it.
+func (r *run) spent() Stop {
+	limits, used := r.loop.Limits, r.session.Usage()
+	switch {
 	case limits.Tokens > 0 && used.Total()-r.before.Total() >= limits.Tokens:
 		return StopTokens
 	case limits.Cost > 0 && used.Cost-r.before.Cost >= limits.Cost:
@@ -201,17 +217,18 @@ func (r *run) fail(ctx context.Context, turn *model.Turn, err error) (Event, err
 
 // keep commits an answer of the model with what it cost.
 func (r *run) keep(ctx context.Context, m model.Message, u model.Usage) error {
-	usage := r.session.Usage()
-	usage.Usage = usage.Usage.Plus(u)
-	usage.Context = u.Total()
-	usage.Steps++
-	if r.loop.Price != nil {
-		usage.Cost += r.loop.Price.Cost(u)
-	}
 	ctx, cancel := settling(ctx)
 	defer cancel()
-	err := r.session.commit(ctx, Record{Kind: RecordMessage, Step: r.step, Message: &m, Model: r.loop.Info.ID, Usage: &usage})
+	err := r.session.bill(ctx, Record{Kind: RecordMessage, Step: r.step, Message: &m, Model: r.loop.Info.ID}, func(s *Usage) {
+		s.Usage = s.Usage.Plus(u)
+		s.Context = u.Total()
+		s.Steps++
+		if r.loop.Price != nil {
+			s.Cost += r.loop.Price.Cost(u)
+		}
+	})
 	if err == nil {
+		usage := r.session.Usage()
 		r.emit(Event{Kind: KindUsage, Usage: &usage})
 	}
 	return err

@@ -9,6 +9,8 @@ import (
 
 // scope is what the context of a call knows of the run around it.
 type scope struct {
+	loop    *Loop
+	run     *run
 	session *Session
 	step    int
 	events  chan<- Event

@@ -29,6 +29,8 @@ type Session struct {
 	started  map[string]bool             // its calls that have entered their tool
 	queue    [][]abi.Content
 	repaired []Repair
+	runs     []RunState // children, oldest first
+	hooks    []func(cause error)
 }
 
 // New starts a conversation. A nil journal keeps it in memory only.
@@ -82,6 +84,45 @@ func (s *Session) release() {
 	s.running = false
 }
 
+// onCancel calls f whenever a run of the session is cancelled.
+func (s *Session) onCancel(f func(cause error)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hooks = append(s.hooks, f)
+}
+
+// cancelled tells those who wait for it.
+func (s *Session) cancelled(cause error) {
+	s.mu.Lock()
+	hooks := append([]func(error){}, s.hooks...)
+	s.mu.Unlock()
+	for _, f := range hooks {
+		f(cause)
+	}
+}
+
+// charge adds what a child has used since it was last counted.
+func (s *Session) charge(old, now Usage) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := now.Usage
+	d.Input -= old.Input
+	d.CacheRead -= old.CacheRead
+	d.CacheWrite -= old.CacheWrite
+	d.Output -= old.Output
+	d.Reasoning -= old.Reasoning
+	d.Searches -= old.Searches
+	s.usage.Usage = s.usage.Usage.Plus(d)
+	s.usage.Cost += now.Cost - old.Cost
+}
+
+// runStates are the children as last written down.
+func (s *Session) runStates() []RunState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]RunState(nil), s.runs...)
+}
+
 // unqueue takes the oldest steering message.
 func (s *Session) unqueue() ([]abi.Content, bool) {
 	s.mu.Lock()
@@ -96,10 +137,19 @@ func (s *Session) unqueue() ([]abi.Content, bool) {
 
 // commit writes a record and then, under the same lock, applies it: what the
 // journal refused has not happened. The order of Seq is the order of commits.
-func (s *Session) commit(ctx context.Context, r Record) error {
+func (s *Session) commit(ctx context.Context, r Record) error { return s.bill(ctx, r, nil) }
+
+// bill is commit with what the record costs: add changes the session's usage,
+// which children may charge at the same time.
+func (s *Session) bill(ctx context.Context, r Record, add func(*Usage)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r.Seq, r.Time = s.seq+1, time.Now().UTC()
+	if add != nil {
+		u := s.usage
+		add(&u)
+		r.Usage = &u
+	}
 	if s.journal != nil {
 		if err := s.journal.Append(ctx, s.ID, r); err != nil {
 			return fmt.Errorf("writing the session %q: %w", s.ID, err)
@@ -131,6 +181,14 @@ func (s *Session) apply(r Record) {
 		if _, twice := s.results[r.Result.ID]; !twice {
 			s.results[r.Result.ID] = *r.Result
 		}
+	case RecordRun:
+		for i := range s.runs {
+			if s.runs[i].ID == r.Run.ID {
+				s.runs[i] = *r.Run
+				return
+			}
+		}
+		s.runs = append(s.runs, *r.Run)
 	case RecordCompact:
 		keep := s.messages[max(0, len(s.messages)-r.Keep):]
 		s.messages = append([]model.Message{*r.Message}, keep...)
