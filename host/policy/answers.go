@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/elfhost/elfhost/abi"
 )
 
 // ModeAllowed returns nil, or an error that says which file and line forbids
@@ -90,4 +92,53 @@ func (p *Policy) ExecTime() time.Duration {
 		}
 	}
 	return d
+}
+
+// Describe says what the layers allow of a capability at the most, for a
+// question's "policy allows" line: "anything", "nothing", or scopes.
+func (p *Policy) Describe(c abi.Capability) string {
+	var parts []string
+	for _, l := range p.Ceiling().layers {
+		s := l.describe(c)
+		if s == "nothing" {
+			return s
+		}
+		if s != "" && !slices.Contains(parts, s) {
+			parts = append(parts, s)
+		}
+	}
+	if len(parts) == 0 {
+		return "anything"
+	}
+	return strings.Join(parts, "; and of these ")
+}
+
+// describe is "" for a layer that says nothing of c.
+func (l *layer) describe(c abi.Capability) string {
+	var in, out []string
+	for _, e := range l.entries {
+		if e.cap == c {
+			in = append(in, e.scope.text())
+		}
+	}
+	for _, e := range l.denies {
+		if e.cap != c {
+			continue
+		}
+		if e.scope == scope(allScope{}) {
+			return "nothing"
+		}
+		out = append(out, e.scope.text())
+	}
+	text := strings.Join(in, ", ")
+	switch {
+	case len(in) == 0 && !l.open:
+		return "nothing"
+	case len(in) == 0 && len(out) > 0, text == "" && len(out) > 0:
+		text = "anything"
+	}
+	if len(out) > 0 {
+		text += " except " + strings.Join(out, ", ")
+	}
+	return text
 }

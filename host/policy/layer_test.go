@@ -151,3 +151,18 @@ func TestWhoMaySayWhat(t *testing.T) {
 		t.Errorf("%+v", p.Network())
 	}
 }
+
+func TestPolicyDescribes(t *testing.T) {
+	p := stack(t, Layer{Kind: System, File: "s", Allow: []Grant{net("https://*.github.com GET")}, Deny: []Grant{{Cap: abi.Exec}, net("evil.github.com")}},
+		Layer{Kind: User, File: "u", DefaultDeny: true, Allow: []Grant{net("public GET"), {Cap: abi.ClockFine}}})
+	for c, want := range map[abi.Capability]string{
+		abi.NetHTTP: "https://*.github.com GET except evil.github.com; and of these public GET", abi.Exec: "nothing", abi.KV: "nothing",
+	} {
+		if got := p.Describe(c); got != want {
+			t.Errorf("%s: %q, want %q", c, got, want)
+		}
+	}
+	if got := (*Policy)(nil).Describe(abi.KV); got != "anything" {
+		t.Errorf("%q", got)
+	}
+}
