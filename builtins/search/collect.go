@@ -28,6 +28,7 @@ type collector struct {
 	any     bool
 	pending int // lines after a match still to be shown
 	skipped bool
+	hide    bool // only count
 }
 
 // skip leaves a file of binary data out.
@@ -105,7 +106,7 @@ func (c *collector) match(start, end int) bool {
 	case showCountMatches:
 		c.out.matches += max(len(c.m.spans(c.text[start:end], -1)), 1)
 	case showLines:
-		if c.keep == 0 || len(c.out.hits) < c.keep {
+		if !c.hide && (c.keep == 0 || len(c.out.hits) < c.keep) {
 			c.showContext(start)
 			c.give(start, end, false)
 			c.pending = c.after

@@ -20,7 +20,7 @@ import (
 // A dfa is for one goroutine; its program is shared.
 type dfa struct {
 	*program
-	trans  []int32 // state*stride + class → state; 0 is not known yet
+	trans  []int32 // rows of stride: class → row of the next state; 0 is not known yet
 	states []state
 	ids    map[string]int32
 	start  int32
@@ -32,7 +32,7 @@ type dfa struct {
 const (
 	dfaStates = 4000
 	dfaResets = 10 // after so many the pattern is too much for states
-	matched   = 1  // the state that says: this line matches
+	matched   = 1  // in place of a row: this line matches
 )
 
 var errTooManyStates = errors.New("too many states")
@@ -161,7 +161,10 @@ func (d *dfa) clear() {
 }
 
 func (d *dfa) add(s state) int32 {
-	id := int32(len(d.states))
+	id := int32(len(d.trans))
+	if len(d.states) < 2 {
+		id = int32(len(d.states)) // not states: answers
+	}
 	d.states = append(d.states, s)
 	d.trans = append(d.trans, make([]int32, d.stride)...)
 	return id
@@ -170,36 +173,39 @@ func (d *dfa) add(s state) int32 {
 // find returns an offset in the first matching line at or after from, which
 // must be the start of a line; -1 when there is none.
 func (d *dfa) find(text []byte, from int) (int, error) {
-	s := d.start
+	trans, ascii := d.trans, &d.ascii
+	s := int(d.start) // of the state's row in trans
 	for i := from; i < len(text); {
-		var class uint8
+		c := text[i]
 		width := 1
-		if c := text[i]; c < utf8.RuneSelf {
-			class = d.ascii[c]
+		var class int
+		if c < utf8.RuneSelf {
+			class = int(ascii[c])
 		} else {
 			var r rune
 			r, width = utf8.DecodeRune(text[i:])
-			class = d.class(r)
+			class = int(d.class(r))
 		}
-		next := d.trans[int(s)*d.stride+int(class)]
+		next := trans[s+class]
 		if next <= matched {
 			if next == 0 {
 				var err error
-				if next, s, err = d.step(s, class); err != nil {
+				if next, err = d.step(s, class); err != nil {
 					return -1, err
 				}
+				trans = d.trans
 			}
 			if next == matched {
 				return i, nil
 			}
 		}
-		s = next
+		s = int(next)
 		i += width
 	}
-	next := d.trans[int(s)*d.stride+d.stride-1]
+	next := trans[s+d.stride-1]
 	if next == 0 {
 		var err error
-		if next, _, err = d.step(s, uint8(d.stride-1)); err != nil {
+		if next, err = d.step(s, d.stride-1); err != nil {
 			return -1, err
 		}
 	}
@@ -209,22 +215,22 @@ func (d *dfa) find(text []byte, from int) (int, error) {
 	return -1, nil
 }
 
-// step computes a transition. from is s, or its new number when the states
-// were thrown away.
-func (d *dfa) step(s int32, class uint8) (next, from int32, err error) {
+// step computes the transition from the state whose row is at s.
+func (d *dfa) step(s, class int) (int32, error) {
+	from := d.states[s/d.stride]
 	if len(d.states) >= dfaStates {
 		if d.resets++; d.resets > dfaResets {
-			return 0, 0, errTooManyStates
+			return 0, errTooManyStates
 		}
-		keep, initial := d.states[s], s == d.start
+		initial := s == int(d.start)
 		d.clear()
-		if s = d.start; !initial {
-			s = d.intern(keep)
+		if s = int(d.start); !initial {
+			s = int(d.intern(from))
 		}
 	}
-	next = d.target(d.states[s], class)
-	d.trans[int(s)*d.stride+int(class)] = next
-	return next, s, nil
+	next := d.target(from, uint8(class))
+	d.trans[s+class] = next
+	return next, nil
 }
 
 func (d *dfa) target(s state, class uint8) int32 {

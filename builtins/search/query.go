@@ -145,7 +145,8 @@ type searcher struct {
 
 	mu    sync.Mutex
 	files []found
-	kept  int // hits held in files
+	kept  int                    // hits held in files
+	last  atomic.Pointer[string] // no file after this one will be shown
 
 	lines, searched, binary atomic.Int64
 }
@@ -190,7 +191,7 @@ func (s *searcher) file(f *reach.Folder, e reach.Entry) error {
 		return nil
 	}
 	s.searched.Add(1)
-	c := collector{searcher: s, scan: w.scan, out: &out}
+	c := collector{searcher: s, scan: w.scan, out: &out, hide: !s.shows(out.name)}
 	if more {
 		file, err := f.Open(e.Name)
 		if err == nil {
@@ -218,7 +219,7 @@ func (s *searcher) add(f found) {
 	defer s.mu.Unlock()
 	s.files = append(s.files, f)
 	s.kept += len(f.hits)
-	if s.keep == 0 || s.kept < 20*s.keep+10_000 {
+	if s.keep == 0 || s.kept < 4*s.keep {
 		return
 	}
 	s.sort(&answer{files: s.files})
@@ -226,9 +227,16 @@ func (s *searcher) add(f found) {
 	for i := range s.files {
 		if s.kept >= s.keep {
 			s.files[i].hits = nil
+		} else if s.kept += len(s.files[i].hits); s.kept >= s.keep && s.sortBy == "" && !s.reverse {
+			s.last.Store(&s.files[i].name)
 		}
-		s.kept += len(s.files[i].hits)
 	}
+}
+
+// shows reports whether hits of a file can still be among those shown.
+func (s *searcher) shows(name string) bool {
+	last := s.last.Load()
+	return last == nil || name <= *last
 }
 
 // whole searches a file that is in memory.

@@ -121,7 +121,9 @@ func (w *walker) allowed(name string) error {
 	if w.hidden {
 		return nil
 	}
-	return w.rights.Grants.Check(policy.Use{Cap: abi.FSRead, Target: name})
+	// A name that is not UTF-8 cannot be written in a grant: one that covers its
+	// folder covers it, under the name by which it is shown.
+	return w.rights.Grants.Check(policy.Use{Cap: abi.FSRead, Target: strings.ToValidUTF8(name, "\uFFFD")})
 }
 
 // list opens a folder and reads its entries.
