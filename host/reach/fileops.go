@@ -103,7 +103,8 @@ func fill(buf []byte, limit, size int64, read func([]byte) (int, error)) (data [
 	}
 }
 
-// Stat follows links. It needs fs.read.
+// Stat follows links. It needs fs.read, or, on a folder, a grant for something
+// below it.
 func (t *Tree) Stat(ctx context.Context, r policy.Rights, name string) (fs.FileInfo, error) {
 	return t.stat(ctx, r, "stat", name, true)
 }
@@ -114,6 +115,9 @@ func (t *Tree) Lstat(ctx context.Context, r policy.Rights, name string) (fs.File
 }
 
 func (t *Tree) stat(ctx context.Context, r policy.Rights, op, name string, follow bool) (fs.FileInfo, error) {
+	if info, ok := t.onTheWay(r, name); ok {
+		return info, nil
+	}
 	p, err := t.at(ctx, r, name, follow, abi.FSRead)
 	if err != nil {
 		return nil, pathError(op, name, err)
@@ -126,6 +130,29 @@ func (t *Tree) stat(ctx context.Context, r policy.Rights, op, name string, follo
 		return nil, pathError(op, name, err)
 	}
 	return named{info, baseName(p.name)}, nil
+}
+
+// onTheWay describes a folder that is not granted but has to be passed to reach
+// what is: libraries look at every parent before they make a folder.
+func (t *Tree) onTheWay(r policy.Rights, name string) (fs.FileInfo, bool) {
+	m, rel, clean, err := t.locate(name)
+	if err != nil || m == nil || m.Hidden || r.Grants.Check(policy.Use{Cap: abi.FSRead, Target: clean}) == nil {
+		return nil, false
+	}
+	if !r.Grants.Below(abi.FSRead, clean) && !r.Grants.Below(abi.FSWrite, clean) {
+		return nil, false
+	}
+	info, err := m.root.Lstat(filepath.FromSlash(rel))
+	if err != nil || !info.IsDir() || !m.noLinks(rel) {
+		return nil, false
+	}
+	return named{info, baseName(clean)}, true
+}
+
+// noLinks reports whether no part of rel is a link.
+func (m *mount) noLinks(rel string) bool {
+	got, err := m.resolve(rel, true)
+	return err == nil && got == rel
 }
 
 // ReadDir lists a folder, sorted by name. It needs fs.read on the folder;

@@ -45,6 +45,24 @@ func (j *Job) watch(p Program) {
 	}()
 }
 
+// sweep kills what has left the session but still carries the mark.
+func (g group) sweep() {
+	if g.mark == "" {
+		return
+	}
+	list, _ := os.ReadDir("/proc")
+	for _, e := range list {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		env, err := os.ReadFile("/proc/" + e.Name() + "/environ")
+		if err == nil && bytes.Contains(env, []byte(jobVariable+g.mark)) {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+	}
+}
+
 // processes counts what descends from pid or is of its session.
 func processes(pid int) int {
 	dir, err := os.Open("/proc")

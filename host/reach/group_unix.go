@@ -13,19 +13,32 @@ import (
 
 // group is a program with all its children: a session of their own, so that
 // none of them has a terminal to ask at, and one process group.
-type group struct{}
+//
+// mark is in the environment of every member: where no namespace holds them, one
+// that made a session of its own is found by it.
+type group struct{ mark string }
 
-func (group) prepare(cmd *exec.Cmd) {
+func (g group) prepare(cmd *exec.Cmd) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
 	cmd.SysProcAttr.Setsid = true
+	if g.mark != "" {
+		cmd.Env = append(cmd.Env, jobVariable+g.mark)
+	}
 }
+
+// jobVariable tells a program's children apart from everybody else's.
+const jobVariable = "ELFHOST_JOB="
 
 // terminate asks, kill does not. The leader may be gone: the group's number
 // stays taken while any member lives.
 func (group) terminate(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
-func (group) kill(cmd *exec.Cmd)      { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+
+func (g group) kill(cmd *exec.Cmd) {
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	g.sweep()
+}
 
 func signalOf(s *os.ProcessState) string {
 	if w, ok := s.Sys().(syscall.WaitStatus); ok && w.Signaled() {

@@ -9,7 +9,7 @@ import (
 )
 
 // group is a program with its children, by parentage: taskkill /T.
-type group struct{}
+type group struct{ mark string }
 
 func (group) prepare(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -28,8 +29,8 @@ type Job struct {
 }
 
 // launch starts cmd with the pipes of p.
-func launch(cmd *exec.Cmd, p Program, clean func()) (*Job, error) {
-	j := &Job{cmd: cmd, began: time.Now(), grace: p.Grace, exited: make(chan struct{}), done: make(chan struct{}), clean: clean}
+func launch(cmd *exec.Cmd, p Program, g group, clean func()) (*Job, error) {
+	j := &Job{cmd: cmd, group: g, began: time.Now(), grace: p.Grace, exited: make(chan struct{}), done: make(chan struct{}), clean: clean}
 	if j.grace == 0 {
 		j.grace = defaultGrace
 	}
@@ -37,12 +38,25 @@ func launch(cmd *exec.Cmd, p Program, clean func()) (*Job, error) {
 	if j.out, err = newOutput(p, func() { j.end(func(e *Exit) { e.LogFull = true }) }); err != nil {
 		return nil, err
 	}
-	readers, err := j.begin(p)
-	if err != nil {
+	// The kernel ends a sandbox when the thread that started it ends: that thread
+	// is kept for the job's life.
+	var readers []*os.File
+	var streams sync.WaitGroup
+	started, timer := make(chan error), make(chan *time.Timer, 1)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		var err error
+		readers, err = j.begin(p)
+		started <- err
+		if err == nil {
+			j.reap(&streams, readers, <-timer)
+		}
+	}()
+	if err := <-started; err != nil {
 		j.out.close()
 		return nil, err
 	}
-	var streams sync.WaitGroup
 	for _, r := range readers {
 		streams.Go(func() {
 			d := &decoder{out: j.out}
@@ -50,12 +64,12 @@ func launch(cmd *exec.Cmd, p Program, clean func()) (*Job, error) {
 			d.flush()
 		})
 	}
-	var timer *time.Timer
+	var limit *time.Timer
 	if p.Timeout > 0 {
-		timer = time.AfterFunc(p.Timeout, func() { j.end(func(e *Exit) { e.TimedOut = true }) })
+		limit = time.AfterFunc(p.Timeout, func() { j.end(func(e *Exit) { e.TimedOut = true }) })
 	}
 	j.watch(p)
-	go j.reap(&streams, readers, timer)
+	timer <- limit
 	return j, nil
 }
 

@@ -64,7 +64,7 @@ func enterLandlock(j jail) error {
 	if err := filter(j); err != nil {
 		return fmt.Errorf("restricting system calls: %w", err)
 	}
-	return fmt.Errorf("starting %q: %w", j.Argv[0], syscall.Exec(j.Argv[0], j.Argv, j.Env))
+	return fmt.Errorf("starting %q: %w", j.Argv[0], syscall.Exec(j.Argv[0], j.Argv, os.Environ()))
 }
 
 func landlockRules(j jail) []landlock.Rule {

@@ -74,11 +74,11 @@ func (t *Tree) open(ctx context.Context, r policy.Rights, name string, flag int,
 	return &File{t: t, m: p.m, f: f, name: p.name, rel: p.rel, Links: id.links}, nil
 }
 
-// top lists the mounts that may be read.
+// top lists the mounts in which something may be reached.
 func (t *Tree) top(r policy.Rights) []Entry {
 	var out []Entry
 	for _, m := range t.mounts {
-		if !m.Hidden && r.Grants.Check(policy.Use{Cap: abi.FSRead, Target: m.Name}) == nil {
+		if !m.Hidden && (r.Grants.Below(abi.FSRead, m.Name) || r.Grants.Below(abi.FSWrite, m.Name)) {
 			out = append(out, Entry{m.Name[1:], fs.ModeDir})
 		}
 	}

@@ -1,6 +1,7 @@
 package reach
 
 import (
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -288,12 +289,17 @@ func (d folderHandle) read(name string, buf []byte, max int64, admit func(identi
 	if !id.regular {
 		return buf, false, syscall.EISDIR
 	}
+	sum := int64(0)
 	return fill(buf, max, id.size, func(p []byte) (int, error) {
 		for {
 			n, err := unix.Read(fd, p)
-			if err != unix.EINTR {
-				return n, err
+			if err == unix.EINTR {
+				continue
 			}
+			if sum += int64(n); err == nil && n < len(p) && sum >= id.size {
+				err = io.EOF // a regular file gives less only at its end
+			}
+			return n, err
 		}
 	})
 }

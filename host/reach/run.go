@@ -2,6 +2,7 @@ package reach
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -37,8 +38,7 @@ type Program struct {
 	Pty     bool          // one stream on a terminal of 80×24 (Unix)
 	Timeout time.Duration // 0: none. At its end the group gets SIGTERM, then SIGKILL
 	// Grace is how long children that hold its output are waited for after the
-	// program's own exit; 0 is 100 ms. Then the group is killed; in a sandbox
-	// with namespaces that is everything, else a child may have left the group.
+	// program's own exit; 0 is 100 ms. Then they are killed: nothing outlives it.
 	Grace time.Duration
 
 	Output int    // bytes kept, head and tail; 0 is 100 KiB
@@ -124,7 +124,11 @@ func (r *Runner) Start(ctx context.Context, rights policy.Rights, p Program) (*J
 	if err != nil {
 		return nil, fmt.Errorf("preparing the sandbox: %w", err)
 	}
-	j, err := launch(cmd, p, clean)
+	mark := ""
+	if s := r.Sandbox.Kind; s != Bubblewrap && s != Namespaces {
+		mark = rand.Text()
+	}
+	j, err := launch(cmd, p, group{mark}, clean)
 	if err != nil {
 		clean()
 		return nil, fmt.Errorf("starting %q: %w", path, err)

@@ -75,6 +75,18 @@ func TestB01BackgroundPipe(t *testing.T) {
 	}
 }
 
+func TestNothingOutlivesAProgram(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "late")
+	e := run(t, sh(t, "(setsid sh -c 'sleep .5; echo > "+file+"' >/dev/null 2>&1 &); echo done"))
+	if string(e.Output) != "done\n" {
+		t.Errorf("%+v", e)
+	}
+	time.Sleep(700 * time.Millisecond)
+	if _, err := os.Stat(file); err == nil && runtime.GOOS == "linux" {
+		t.Error("a child in a session of its own lived on")
+	}
+}
+
 func TestB02BackgroundNoisy(t *testing.T) {
 	began := time.Now()
 	e := run(t, sh(t, "(while :; do echo x; sleep .01; done) & echo fg"))

@@ -34,18 +34,15 @@ const (
 func ProbeSandbox(ctx context.Context) Sandbox {
 	var s Sandbox
 	for _, kind := range []string{Bubblewrap, Namespaces, Landlock} {
-		try, why, fix := Try(ctx, kind)
+		found, why, fix := try(ctx, kind)
 		if why == "" {
-			s.Kind, s.bwrap = try.Kind, try.bwrap
+			s.Kind, s.bwrap = found.Kind, found.bwrap
 			return s
 		}
 		s.Tried = append(s.Tried, Rung{kind, why, fix})
 	}
 	return s
 }
-
-// Try probes one rung. why is "" when it works.
-func Try(ctx context.Context, kind string) (s Sandbox, why, fix string) { return try(ctx, kind) }
 
 // SandboxVerb is the argument by which main recognises SandboxMain.
 const SandboxVerb = "__sandbox"

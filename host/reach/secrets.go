@@ -49,8 +49,8 @@ var (
 
 const minSecret, maxSecret = 6, 16 << 10
 
-// CheckSecretName says what is wrong with a secret's name.
-func CheckSecretName(name string) error {
+// checkSecretName says what is wrong with a secret's name.
+func checkSecretName(name string) error {
 	if len(name) > 64 || !secretName.MatchString(name) {
 		return fmt.Errorf("secret name %q: letters, digits, '.', '-' and single '_', at most 64: %w", name, abi.ErrInvalid)
 	}
@@ -60,7 +60,7 @@ func CheckSecretName(name string) error {
 // Set keeps a secret. Short values are refused: they could not be told from
 // ordinary text when they are scrubbed.
 func (s *Secrets) Set(name, value string) error {
-	if err := CheckSecretName(name); err != nil {
+	if err := checkSecretName(name); err != nil {
 		return err
 	}
 	if len(value) < minSecret || len(value) > maxSecret {

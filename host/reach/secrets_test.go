@@ -109,7 +109,7 @@ func crosses(secret string) bool {
 
 func TestFileSecrets(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
-	s := Secrets{Store: FileSecrets(dir)}
+	s := Secrets{Store: fileSecrets(dir)}
 	if _, err := s.Store.Get("a"); !errors.Is(err, abi.ErrNotFound) {
 		t.Error(err)
 	}
@@ -124,7 +124,7 @@ func TestFileSecrets(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range 10 {
 		group.Go(func() {
-			if err := (&Secrets{Store: FileSecrets(dir)}).Set(fmt.Sprint("name-", i), fmt.Sprint("value-", i)); err != nil {
+			if err := (&Secrets{Store: fileSecrets(dir)}).Set(fmt.Sprint("name-", i), fmt.Sprint("value-", i)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -184,7 +184,7 @@ func TestKeyringSecrets(t *testing.T) {
 	keyring.MockInit() // the library's own stand-in for the system's service
 	t.Setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=/mock")
 	dir := t.TempDir()
-	if err := FileSecrets(dir).Set("old", "from-the-file"); err != nil {
+	if err := fileSecrets(dir).Set("old", "from-the-file"); err != nil {
 		t.Fatal(err)
 	}
 	s := OpenSecrets(dir)

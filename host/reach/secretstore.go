@@ -24,8 +24,8 @@ func OpenSecrets(dir string) *Secrets {
 	return &Secrets{Store: &chosenStore{dir: dir}}
 }
 
-// FileSecrets keeps secrets in one file of mode 0600 in dir.
-func FileSecrets(dir string) SecretStore { return &fileStore{path: filepath.Join(dir, "secrets.json")} }
+// fileSecrets keeps secrets in one file of mode 0600 in dir.
+func fileSecrets(dir string) SecretStore { return &fileStore{path: filepath.Join(dir, "secrets.json")} }
 
 // chosenStore decides at its first use.
 type chosenStore struct {
@@ -36,7 +36,7 @@ type chosenStore struct {
 
 func (c *chosenStore) pick() SecretStore {
 	c.once.Do(func() {
-		if c.store = FileSecrets(c.dir); keyringAnswers() {
+		if c.store = fileSecrets(c.dir); keyringAnswers() {
 			c.store = &keyringStore{names: filepath.Join(c.dir, "secret-names.json"), file: c.store}
 		}
 	})
