@@ -100,12 +100,13 @@ func (s *System) entry(ctx context.Context, d *descriptor, cookie uint64) (diren
 
 // rewind starts again from the first name.
 func (s *System) rewind(ctx context.Context, d *descriptor) error {
-	if d.file != nil && (d.list.from > 0 || len(d.list.win) > 0 || d.list.end) {
+	used := d.list.from > 0 || len(d.list.win) > 0 || d.list.end
+	if d.name != "/" && s.cfg.Tree != nil && (used || d.file == nil) {
 		f, err := s.cfg.Tree.Open(ctx, s.cfg.Rights, d.name, 0, 0)
 		if err != nil {
 			return err
 		}
-		d.file.Close()
+		d.close()
 		d.file = f
 	}
 	d.list = listing{}
@@ -117,7 +118,7 @@ func (s *System) more(ctx context.Context, d *descriptor) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if d.file == nil {
+	if d.name == "/" {
 		for _, e := range s.mounts(ctx) {
 			d.list.win = append(d.list.win, dirent{e.Name(), typeOf(e.Type())})
 		}

@@ -48,6 +48,7 @@ const (
 	eROFS       Errno = 69
 	eSPIPE      Errno = 70
 	eXDEV       Errno = 75
+	eNOTCAPABLE Errno = 76
 )
 
 // errnos are tried in order: the specific before the general, because a

@@ -27,6 +27,8 @@ func fdRead(_ context.Context, s *System, m Memory, p []uint64) Errno {
 		return eBADF
 	case d.dir:
 		return eISDIR
+	case !d.may(rightRead):
+		return eBADF
 	case d.file != nil:
 		return readv(m, uint32(p[1]), uint32(p[2]), uint32(p[3]), d.file.Read)
 	case d.stream != 0:
@@ -43,8 +45,11 @@ func fdPread(_ context.Context, s *System, m Memory, p []uint64) Errno {
 		return no
 	}
 	off := int64(p[3])
-	if off < 0 {
+	switch {
+	case off < 0:
 		return eINVAL
+	case !d.may(rightRead):
+		return eBADF
 	}
 	return readv(m, uint32(p[1]), uint32(p[2]), uint32(p[4]), func(b []byte) (int, error) {
 		n, err := d.file.ReadAt(b, off)
@@ -89,12 +94,9 @@ func fdWrite(_ context.Context, s *System, m Memory, p []uint64) Errno {
 		return eBADF
 	case d.dir:
 		return eISDIR
+	case !d.may(rightWrite):
+		return eBADF
 	case d.file != nil:
-		if d.append && !d.atEnd {
-			if _, err := d.file.Seek(0, io.SeekEnd); err != nil {
-				return errnoOf(err)
-			}
-		}
 		return writev(m, uint32(p[1]), uint32(p[2]), uint32(p[3]), d.file.Write)
 	}
 	out := s.cfg.Stdout
@@ -119,8 +121,15 @@ func fdPwrite(_ context.Context, s *System, m Memory, p []uint64) Errno {
 	switch {
 	case off < 0:
 		return eINVAL
-	case d.append:
-		return eNOTSUP // where the bytes would land differs between systems
+	case !d.may(rightWrite):
+		return eBADF
+	case d.appends(): // the end wins over the offset, as on Linux, and the position stays
+		pos, err := d.file.Seek(0, io.SeekCurrent)
+		if err != nil {
+			return errnoOf(err)
+		}
+		defer d.file.Seek(pos, io.SeekStart)
+		return writev(m, uint32(p[1]), uint32(p[2]), uint32(p[4]), d.file.Write)
 	}
 	return writev(m, uint32(p[1]), uint32(p[2]), uint32(p[4]), func(b []byte) (int, error) {
 		n, err := d.file.WriteAt(b, off)
@@ -208,8 +217,11 @@ func fdAllocate(_ context.Context, s *System, _ Memory, p []uint64) Errno {
 		return no
 	}
 	off, n := int64(p[1]), int64(p[2])
-	if off < 0 || n <= 0 || off+n < 0 {
+	switch {
+	case off < 0 || n <= 0 || off+n < 0:
 		return eINVAL
+	case !d.may(rightWrite):
+		return eBADF
 	}
 	fi, err := d.file.Stat()
 	if err != nil || fi.Size() >= off+n {

@@ -92,7 +92,7 @@ func pathFilestatGet(ctx context.Context, s *System, m Memory, p []uint64) Errno
 		return no
 	}
 	if at.name == "/" {
-		return wrote(m.Write(uint32(p[4]), filestat(typeDirectory, "/", 0, time.Time{})))
+		return wrote(m.Write(uint32(p[4]), filestat(typeDirectory, "/", 0, [3]time.Time{})))
 	}
 	fi, no := s.stat(ctx, at, p[1]&lookupFollow != 0)
 	if no != success {
@@ -219,7 +219,31 @@ func pathRename(ctx context.Context, s *System, m Memory, p []uint64) Errno {
 	case to.name == "/":
 		return ePERM
 	}
-	return s.tree(from, func(name string) error { return s.cfg.Tree.Rename(ctx, s.cfg.Rights, name, to.name) })
+	return s.tree(from, func(name string) error {
+		err := s.cfg.Tree.Rename(ctx, s.cfg.Rights, name, to.name)
+		switch {
+		case !errors.Is(err, fs.ErrExist) || !s.folders(ctx, to.name):
+		case !s.folders(ctx, name):
+			return eISDIR
+		default: // preview 1 replaces an empty folder by a folder; a full one stays
+			if err = s.cfg.Tree.Remove(ctx, s.cfg.Rights, to.name); err == nil {
+				err = s.cfg.Tree.Rename(ctx, s.cfg.Rights, name, to.name)
+			}
+		}
+		return err
+	})
+}
+
+// folders reports whether all names are those of folders. Only the errno
+// hangs on it.
+func (s *System) folders(ctx context.Context, names ...string) bool {
+	for _, name := range names {
+		fi, err := s.cfg.Tree.Lstat(ctx, policy.Rights{Grants: s.cfg.Rights.Grants}, name)
+		if err != nil || !fi.IsDir() {
+			return false
+		}
+	}
+	return true
 }
 
 // Flags of path_open.
@@ -228,11 +252,6 @@ const (
 	openDirectory = 2
 	openExclusive = 4
 	openTruncate  = 8
-
-	flagSync = 2 | 8 | 16 // DSYNC, RSYNC, SYNC
-
-	rightRead  = 1 << 1
-	rightWrite = 1 << 6
 )
 
 func pathOpen(ctx context.Context, s *System, m Memory, p []uint64) Errno {
@@ -244,6 +263,10 @@ func pathOpen(ctx context.Context, s *System, m Memory, p []uint64) Errno {
 	switch {
 	case oflags&openDirectory != 0 && oflags&openCreate != 0:
 		return eINVAL
+	case oflags&openDirectory != 0 && p[5]&rightWrite != 0:
+		return eISDIR
+	case oflags&openTruncate != 0 && !s.at(p[0]).may(rightPathSetSize):
+		return eNOTCAPABLE
 	case !m.has(res, 4):
 		return eFAULT
 	case !s.room():
@@ -268,7 +291,7 @@ func (s *System) open(ctx context.Context, at place, follow bool, oflags, fdflag
 		if writes {
 			return nil, eISDIR
 		}
-		return &descriptor{name: "/", dir: true, stream: -1}, success
+		return folder("/"), success
 	}
 	if !follow && s.cfg.Tree != nil {
 		quiet := policy.Rights{Grants: s.cfg.Rights.Grants}
@@ -284,15 +307,27 @@ func (s *System) open(ctx context.Context, at place, follow bool, oflags, fdflag
 	if no != success {
 		return nil, no
 	}
-	d := &descriptor{file: f, name: at.name, stream: -1, append: flag&os.O_APPEND != 0, atEnd: flag&os.O_APPEND != 0}
 	fi, err := f.Stat()
 	if err != nil {
-		d.close()
+		f.Close()
 		return nil, errnoOf(err)
 	}
-	if d.dir = fi.IsDir(); !d.dir && (at.slash || oflags&openDirectory != 0) {
-		d.close()
+	if fi.IsDir() {
+		d := folder(at.name)
+		d.file = f
+		return d, success
+	}
+	if at.slash || oflags&openDirectory != 0 {
+		f.Close()
 		return nil, eNOTDIR
+	}
+	d := &descriptor{file: f, name: at.name, stream: -1, base: rightsFile, mode: flag & (os.O_WRONLY | os.O_RDWR),
+		flags: fdflags & (flagAppend | flagNonblock | flagSync)}
+	switch d.mode {
+	case os.O_RDONLY:
+		d.base &^= rightWrite | rightAllocate | rightSetSize
+	case os.O_WRONLY:
+		d.base &^= rightRead
 	}
 	return d, success
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"io"
+	"path"
 	"time"
 
 	"github.com/elfhost/elfhost/host/policy"
@@ -15,6 +16,7 @@ import (
 // files, arguments, variables or input, and output is dropped.
 type Config struct {
 	Tree   *reach.Tree // nil: the root is empty
+	Base   string      // the virtual folder that the guest sees as "/"; "" is the root itself
 	Rights policy.Rights
 
 	Args   []string
@@ -39,17 +41,29 @@ type System struct {
 
 // descriptor is an open file, folder or standard stream.
 type descriptor struct {
-	file   *reach.File // nil for streams and for the root
-	name   string      // virtual path of a file or folder
-	dir    bool
-	pre    bool // the preopen
-	stream int  // 0, 1, 2; -1 for files
-	append bool
-	atEnd  bool // append was there at open: the file itself appends
-	list   listing
+	file    *reach.File // nil for streams, for the root, and for a base that nobody listed yet
+	name    string      // virtual path of a file or folder
+	dir     bool
+	pre     bool // the preopen
+	stream  int  // 0, 1, 2; -1 for files
+	mode    int  // os.O_RDONLY, os.O_WRONLY or os.O_RDWR
+	flags   uint16
+	base    uint64 // rights, which a guest may drop
+	inherit uint64
+	list    listing
 }
 
-const preopen = 3
+func folder(name string) *descriptor {
+	return &descriptor{name: name, dir: true, stream: -1, base: rightsDir, inherit: rightsFile | rightsDir}
+}
+
+func (d *descriptor) appends() bool { return d.flags&flagAppend != 0 }
+
+// may reports whether the descriptor has kept a right.
+func (d *descriptor) may(right uint64) bool { return d.base&right != 0 }
+
+// preopenName is what a guest calls descriptor 3.
+const preopenName = "/"
 
 // New makes the System of a new call.
 func New(c Config) *System {
@@ -63,9 +77,10 @@ func New(c Config) *System {
 		c.MaxFiles = 256
 	}
 	s := &System{cfg: c, start: c.Now()}
+	root := folder(path.Join("/", c.Base))
+	root.pre = true
 	s.table = append(make([]*descriptor, 0, 8),
-		&descriptor{stream: 0}, &descriptor{stream: 1}, &descriptor{stream: 2},
-		&descriptor{name: "/", dir: true, pre: true, stream: -1})
+		&descriptor{stream: 0, base: rightsFile}, &descriptor{stream: 1, base: rightsFile}, &descriptor{stream: 2, base: rightsFile}, root)
 	return s
 }
 
@@ -131,24 +146,16 @@ func fdClose(_ context.Context, s *System, _ Memory, p []uint64) Errno {
 	return errnoOf(d.close())
 }
 
-// fdRenumber moves a descriptor to another number, and closes what was there.
+// fdRenumber moves a descriptor to the number of another, which is closed. The
+// preopen is no exception: the table is new in the next call.
 func fdRenumber(_ context.Context, s *System, _ Memory, p []uint64) Errno {
-	d, to := s.at(p[0]), int(uint32(p[1]))
+	d, old := s.at(p[0]), s.at(p[1])
 	switch {
-	case d == nil || to >= s.cfg.MaxFiles:
+	case d == nil || old == nil:
 		return eBADF
-	case d.pre:
-		return eNOTSUP
-	case uint32(p[0]) == uint32(p[1]):
+	case d == old:
 		return success
 	}
-	for len(s.table) <= to {
-		s.table = append(s.table, nil)
-	}
-	old := s.table[to]
-	if old != nil && old.pre {
-		return eNOTSUP
-	}
-	s.table[uint32(p[0])], s.table[to] = nil, d
+	s.table[uint32(p[0])], s.table[uint32(p[1])] = nil, d
 	return errnoOf(old.close())
 }

@@ -61,13 +61,15 @@ func Signatures() map[string]wasmbin.FuncType {
 // around it.
 type Bind func(ctx context.Context, mod api.Module, f *Func, stack []uint64)
 
-// Export adds all functions of preview 1 to b.
-func Export(b wazero.HostModuleBuilder, bind Bind) {
-	for _, f := range functions() {
+// Export adds all functions of preview 1 to b, and returns them.
+func Export(b wazero.HostModuleBuilder, bind Bind) []*Func {
+	all := functions()
+	for _, f := range all {
 		b.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(
 			func(ctx context.Context, mod api.Module, stack []uint64) { bind(ctx, mod, f, stack) },
 		), f.params, f.results).WithName(f.Name).Export(f.Name)
 	}
+	return all
 }
 
 const (
@@ -94,7 +96,7 @@ func functions() []*Func {
 		def("fd_datasync", fdSync, i32),
 		def("fd_fdstat_get", fdFdstatGet, i32, i32),
 		def("fd_fdstat_set_flags", fdFdstatSetFlags, i32, i32),
-		def("fd_fdstat_set_rights", notSupported, i32, i64, i64),
+		def("fd_fdstat_set_rights", fdFdstatSetRights, i32, i64, i64),
 		def("fd_filestat_get", fdFilestatGet, i32, i32),
 		def("fd_filestat_set_size", fdFilestatSetSize, i32, i64),
 		def("fd_filestat_set_times", fdFilestatSetTimes, i32, i64, i64, i32),
@@ -131,8 +133,7 @@ func functions() []*Func {
 	}
 }
 
-// notSupported answers what preview 1 has and nobody serves: signals, and the
-// rights of descriptors, which were dropped from the proposal.
+// notSupported answers what preview 1 has and nobody serves: signals.
 func notSupported(context.Context, *System, Memory, []uint64) Errno { return eNOSYS }
 
 func schedYield(context.Context, *System, Memory, []uint64) Errno { return success }
