@@ -32,10 +32,8 @@ const (
 func fdReaddir(ctx context.Context, s *System, m Memory, p []uint64) Errno {
 	d, buf, size, cookie, res := s.at(p[0]), uint32(p[1]), uint32(p[2]), p[3], uint32(p[4])
 	switch {
-	case d == nil:
+	case d == nil || !d.dir:
 		return eBADF
-	case !d.dir:
-		return eNOTDIR
 	case size < direntSize:
 		return eINVAL // not even a header fits: the caller could not go on
 	case !m.has(buf, uint64(size)) || !m.has(res, 4):

@@ -1,6 +1,7 @@
 package wasi_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // corpus finds the commands that wazero tests its implementation with, in the
@@ -39,25 +41,38 @@ func corpus(t *testing.T) map[string][]byte {
 	return all
 }
 
+// forGo are the commands that the guest in Go has of its own, and one of files.
+var forGo = []string{"ls", "stat", "stdout", "largestdout"}
+
 // TestOracle runs wazero's own test programs on both implementations.
 func TestOracle(t *testing.T) {
 	guests := corpus(t)
+	ls := files(t)
 	for name, wasm := range guests {
 		for _, args := range [][]string{
 			{"ls", "./a-"}, {"ls", "-"}, {"ls", "."}, {"ls", ".", "repeat"}, {"ls", "tons"}, {"stat"}, {"preopen"},
 			{"poll", "0", "50"}, {"sleepmillis", "30"}, {"open-rdonly"}, {"open-wronly"},
-			{"largestdout"}, {"stdout"}, {"nonblock", "open", "/-"}, {"unknown"},
+			{"largestdout"}, {"stdout"}, {"unknown"},
 		} {
 			if args[0] == "preopen" && name != "zig" || args[0] == "poll" && name != "zig-cc" {
 				continue // others do not have it, or ask a terminal
 			}
+			if name == "go" && !slices.Contains(forGo, args[0]) || name != "go" && strings.HasSuffix(args[0], "stdout") {
+				continue
+			}
 			t.Run(name+"/"+strings.Join(args, " "), func(t *testing.T) {
-				t.Parallel()
 				p := program{wasm: wasm, args: append([]string{"wasi"}, args...), base: "/ws", rights: all(t)}
-				p.dir = files(t)
-				us := ours(t, t.Context(), p)
-				p.dir = files(t)
-				them := theirs(t, t.Context(), p)
+				p.dir = ls
+				if strings.HasPrefix(args[0], "open") {
+					p.dir = t.TempDir()
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				us := ours(t, ctx, p)
+				if strings.HasPrefix(args[0], "open") {
+					p.dir = t.TempDir()
+				}
+				them := theirs(t, ctx, p)
 				us.out, them.out = sorted(us.out), sorted(them.out)
 				if us.String() != them.String() {
 					t.Errorf("here: %v\nwazero: %v", us, them)
@@ -77,7 +92,7 @@ func files(t *testing.T) string {
 		}
 	}
 	names := []string{"-", "ab-"}
-	for i := range 9000 { // more than one window of a listing
+	for i := range 5000 { // more than one window of a listing
 		names = append(names, fmt.Sprintf("tons/%d", i))
 	}
 	for _, n := range names {

@@ -300,8 +300,12 @@ func (s *System) open(ctx context.Context, at place, follow bool, oflags, fdflag
 		}
 	}
 	var f *reach.File
+	as := flag
+	if flag&(os.O_CREATE|os.O_TRUNC) != 0 && flag&(os.O_WRONLY|os.O_RDWR) == 0 {
+		as |= os.O_RDWR // who only reads may create, and truncating wants a writer
+	}
 	no := s.tree(at, func(name string) (err error) {
-		f, err = s.cfg.Tree.Open(ctx, s.cfg.Rights, name, flag, 0o644)
+		f, err = s.cfg.Tree.Open(ctx, s.cfg.Rights, name, as, 0o644)
 		return err
 	})
 	if no != success {

@@ -70,7 +70,8 @@ func all(t testing.TB) policy.Rights {
 var cache = wazero.NewCompilationCache()
 
 func newRuntime(ctx context.Context) wazero.Runtime {
-	return wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithCompilationCache(cache).WithCloseOnContextDone(true))
+	// The interpreter: the programs run for a moment, compiling them would not.
+	return wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter().WithCompilationCache(cache).WithCloseOnContextDone(true))
 }
 
 // ours runs a command on this package.

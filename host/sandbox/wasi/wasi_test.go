@@ -116,6 +116,7 @@ func TestFault(t *testing.T) {
 			}
 		}
 	}
+	b = newBench(t, wasi.Config{}) // the loop closed descriptors
 	b.want(fault, "random_get", 0xffffffff, 0xffffffff)
 	b.want(fault, "clock_time_get", 0, 0, 65530)
 	b.want(fault, "fd_write", 1, 65535, 1, 0)
