@@ -277,8 +277,24 @@ func TestRefusals(t *testing.T) {
 // TestIdenticalQuestionsJoin: calls that would ask the same share one answer.
 func TestIdenticalQuestionsJoin(t *testing.T) {
 	gate := make(chan struct{})
-	p := &person{answer: func(Ask) (Answer, error) { <-gate; return Answer{Allow: true, Scope: Once}, nil }}
-	r := registry(t, Options{Gate: &Gate{Approver: p}}, bash())
+	p := &person{}
+	r := registry(t, Options{Gate: &Gate{Approver: approverFunc(func(ctx context.Context, a Ask) (Answer, error) {
+		select {
+		case <-gate:
+		case <-ctx.Done():
+			t.Error("the question was withdrawn while others wait")
+		}
+		return p.Approve(ctx, a)
+	})}}, bash())
+	waiting := func() (n int) {
+		s := &r.Gate().state
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, q := range s.asking {
+			n += q.waiting
+		}
+		return n
+	}
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() { allowed(t, r, "Bash", `{"command":"ls"}`) })
@@ -291,12 +307,13 @@ func TestIdenticalQuestionsJoin(t *testing.T) {
 			t.Errorf("cancelled: %q", res.Text())
 		}
 	})
-	for p.count() < 2 {
+	for waiting() < 10 {
 		time.Sleep(time.Millisecond)
 	}
-	time.Sleep(20 * time.Millisecond)
 	cancel() // one that waits leaves; the others keep the question
-	time.Sleep(20 * time.Millisecond)
+	for waiting() > 9 {
+		time.Sleep(time.Millisecond)
+	}
 	close(gate)
 	wg.Wait()
 	if p.count() != 2 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -203,5 +204,48 @@ func TestEveryVerdictIsAudited(t *testing.T) {
 	call(t, r, "Bash", `{"command":"ls"}`)
 	if by["safe"] != 3 || by["person"] != 1 || by["nobody"] != 1 || len(by) != 3 {
 		t.Errorf("verdicts = %v", by)
+	}
+}
+
+// TestPolicyBoundsUses: what a policy forbids is refused inside a call too,
+// with the file and line, and nobody is asked.
+func TestPolicyBoundsUses(t *testing.T) {
+	f, got := web(t, []abi.Need{{Cap: abi.NetHTTP, Scope: []string{"https://a.example GET"}}}, get("https://a.example/x"))
+	p := &person{}
+	g := &Gate{Approver: p, Granted: func(Origin) policy.Grants { return granted(t, netGrant("https://a.example GET")) },
+		Policy: layers(t, policy.Layer{Kind: policy.System, File: "p.toml", Deny: []policy.Grant{{Cap: abi.NetHTTP, Scope: []string{"https://a.example"}, Where: "p.toml:4"}}})}
+	if err := g.Allow(Rule{Pattern: "fetch", Plugin: "acme"}); err != nil {
+		t.Fatal(err)
+	}
+	var told []Denied
+	res := registry(t, Options{Gate: g}, f).Invoke(t.Context(), Call{Tool: "fetch", Denied: func(d Denied) { told = append(told, d) }})
+	if (*got)[0] == nil || p.count() != 0 || len(told) != 1 || !told[0].Final || told[0].Where != "p.toml:4" || told[0].Allow != "" {
+		t.Errorf("%v, %d questions, %+v", (*got)[0], p.count(), told)
+	}
+	if !strings.Contains(res.Text(), "p.toml:4") || !strings.Contains(res.Text(), "No answer can allow it") {
+		t.Errorf("the model reads %q", res.Text())
+	}
+}
+
+// TestOneAnswerForBothChecks: a request is checked before its name is resolved
+// and with the address; a person is asked about it once.
+func TestOneAnswerForBothChecks(t *testing.T) {
+	named := get("https://a.example/x")
+	dialed := named
+	dialed.Addr = netip.MustParseAddr("93.184.216.34")
+	inside := named
+	inside.Addr = netip.MustParseAddr("10.0.0.1")
+	f, got := web(t, []abi.Need{{Cap: abi.NetHTTP, Scope: []string{"https://a.example GET"}}}, named, dialed, inside)
+	p := &person{}
+	g := &Gate{Approver: p, Granted: func(Origin) policy.Grants { return granted(t) }}
+	if err := g.Allow(Rule{Pattern: "fetch", Plugin: "acme"}); err != nil {
+		t.Fatal(err)
+	}
+	call(t, registry(t, Options{Gate: g}, f), "fetch", `{}`)
+	if (*got)[0] != nil || (*got)[1] != nil || p.count() != 1 {
+		t.Errorf("%v, %v, %d questions", (*got)[0], (*got)[1], p.count())
+	}
+	if (*got)[2] == nil {
+		t.Error("an answer about a public name reached a private address")
 	}
 }
