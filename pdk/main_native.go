@@ -25,7 +25,6 @@ func Main() {
 	}
 	enc := json.NewEncoder(os.Stdout)
 	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
 	if err := enc.Encode(Describe()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
