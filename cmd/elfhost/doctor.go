@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/elfhost/elfhost/host/reach"
 	"github.com/elfhost/elfhost/internal/app"
 	"github.com/elfhost/elfhost/internal/config"
 	"github.com/elfhost/elfhost/internal/fault"
@@ -84,7 +83,7 @@ func diagnose(ctx context.Context) []finding {
 	}
 	defer a.Close(context.WithoutCancel(ctx))
 	out = append(out, policyFindings(a, paths)...)
-	out = append(out, kernel(ctx, a), auditFinding(paths))
+	out = append(out, kernel(a), auditFinding(paths))
 	out = append(out, pluginFindings(a), secretFinding(a), modelFinding(ctx, a))
 	return out
 }
@@ -131,8 +130,8 @@ func policyFindings(a *app.App, paths config.Paths) []finding {
 }
 
 // kernel says what holds the programs that Bash and exec run.
-func kernel(ctx context.Context, a *app.App) finding {
-	sb := reach.ProbeSandbox(ctx)
+func kernel(a *app.App) finding {
+	sb := a.Runner.Sandbox
 	f := finding{Name: "kernel sandbox", OK: sb.Kind != "", Says: "programs run under " + sb.Kind}
 	var why []string
 	for _, r := range sb.Tried {

@@ -5,12 +5,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/elfhost/elfhost/host/reach"
 	"github.com/elfhost/elfhost/internal/fault"
 )
 
 // children are the verbs that elfhost runs itself with, in processes of their
 // own. They are found before anything else is set up.
-var children = map[string]func(args []string) int{}
+var children = map[string]func(args []string) int{
+	reach.SandboxVerb: reach.SandboxMain,
+}
 
 func newRoot(s streams) *cobra.Command {
 	root := &cobra.Command{

@@ -68,6 +68,7 @@ type App struct {
 	opt      Options
 	env      func(string) string
 	grants   *grants
+	kernel   chan reach.Sandbox // probed while the rest is opened
 	packages []pack
 	closers  []func(context.Context) error
 
@@ -88,6 +89,8 @@ func Open(ctx context.Context, o Options) (*App, error) {
 }
 
 func (a *App) open(ctx context.Context) error {
+	a.kernel = make(chan reach.Sandbox, 1)
+	go func() { a.kernel <- reach.ProbeSandbox(ctx) }()
 	for _, step := range []func(context.Context) error{
 		a.findPlaces, a.readRules, a.openAudit, a.openBrokers, a.openGate, a.openLoader, a.register,
 	} {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/builtins/shell"
 	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/policy"
 	"github.com/elfhost/elfhost/host/reach"
@@ -117,7 +118,7 @@ func (a *App) session() (policy.Grants, error) {
 	gs := []policy.Grant{
 		{Cap: abi.FSRead, Scope: []string{"/ws/**"}},
 		{Cap: abi.FSWrite, Scope: []string{"/ws/**"}},
-		{Cap: abi.Exec, Scope: []string{"sh **", "bash **", "/bin/sh **", "/bin/bash **", "/usr/bin/bash **", "/usr/bin/sh **"}},
+		shell.Grant(),
 	}
 	if restricted, _ := a.Policy.RestrictToWorkspace(); !restricted {
 		gs[0].Scope = append(gs[0].Scope, "/host/**")

@@ -5,6 +5,7 @@ import (
 
 	"github.com/elfhost/elfhost/builtins/files"
 	"github.com/elfhost/elfhost/builtins/search"
+	"github.com/elfhost/elfhost/builtins/shell"
 	"github.com/elfhost/elfhost/host"
 )
 
@@ -19,6 +20,7 @@ type step struct {
 // specification has it.
 var steps = []step{
 	{"FileSystem", fileTools},
+	{"Shell", shellTools},
 	{"WebSearch", bundledStep("websearch")},
 	{"WebFetch", bundledStep("webfetch")},
 	{"ImageAnalysis", bundledStep("imageanalysis")},
@@ -31,6 +33,20 @@ func fileTools(_ context.Context, a *App) ([]host.Tool, error) {
 
 // acp reports whether the session speaks Fello's names and parameters.
 func (a *App) acp() bool { return a.opt.Dialect == "acp" }
+
+func shellTools(_ context.Context, a *App) ([]host.Tool, error) {
+	a.Runner.Sandbox = <-a.kernel
+	must, _ := a.Policy.RequireSandbox()
+	sh, err := shell.New(shell.Options{
+		Tree: a.Tree, Runner: a.Runner, ACP: a.acp(), Logs: a.SessionDir(),
+		Timeout: a.Config.ExecTimeout.Duration, Ceiling: a.Policy.ExecTime(), Sandboxed: must,
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.closing(sh.Close)
+	return sh.Tools(), nil
+}
 
 func bundledStep(name string) func(context.Context, *App) ([]host.Tool, error) {
 	return func(ctx context.Context, a *App) ([]host.Tool, error) { return a.bundled(ctx, name) }

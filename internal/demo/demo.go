@@ -228,9 +228,9 @@ func (s *show) result(e agent.Event) {
 			break
 		}
 		if i == 0 {
-			s.line("%-8s %s", mark, term.Line(l))
+			s.line("%-8s %s", mark, term.Lines(l))
 		} else {
-			s.line("         %s", term.Line(l))
+			s.line("         %s", term.Lines(l))
 		}
 	}
 	for _, d := range s.denied {
