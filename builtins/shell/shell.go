@@ -7,8 +7,10 @@ package shell
 import (
 	"context"
 	"embed"
-	"os/exec"
+	"os"
+	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 
@@ -71,8 +73,13 @@ func Program() string {
 		names = []string{"bash", "cmd"}
 	}
 	for _, n := range names {
-		if _, err := exec.LookPath(n); err == nil {
-			return n
+		if runtime.GOOS == "windows" {
+			n += ".exe"
+		}
+		for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+			if info, err := os.Stat(filepath.Join(dir, n)); err == nil && info.Mode().IsRegular() {
+				return strings.TrimSuffix(n, ".exe")
+			}
 		}
 	}
 	return names[1]

@@ -1,0 +1,240 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/builtins/files"
+	"github.com/elfhost/elfhost/builtins/search"
+	"github.com/elfhost/elfhost/builtins/shell"
+	"github.com/elfhost/elfhost/host"
+	"github.com/elfhost/elfhost/host/policy"
+	"github.com/elfhost/elfhost/host/reach"
+)
+
+// Tools measures the native tools against the programs that people would use
+// instead: ripgrep, sed, cp and a bare shell.
+func Tools(ctx context.Context, w io.Writer) error {
+	for _, f := range []func(context.Context, io.Writer) error{searches, reading, editing, commands} {
+		if err := f(ctx, w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// desk is a folder with some native tools over it.
+type desk struct {
+	dir   string
+	tree  *reach.Tree
+	tools map[string]host.Tool
+	err   error // the first one
+}
+
+func newDesk(dir string) (*desk, error) {
+	tree, err := reach.NewTree(reach.Mount{Name: policy.Workspace, Dir: dir})
+	if err != nil {
+		return nil, err
+	}
+	d := &desk{dir: dir, tree: tree, tools: make(map[string]host.Tool)}
+	d.add(files.Tools(files.Options{Tree: tree}))
+	d.add(search.Tools(search.Options{Tree: tree}))
+	return d, nil
+}
+
+func (d *desk) add(tools []host.Tool) {
+	for _, t := range tools {
+		d.tools[t.Spec().Name] = t
+	}
+}
+
+// call runs a tool with every right to the folder.
+func (d *desk) call(ctx context.Context, name string, args any) {
+	raw, err := json.Marshal(args)
+	if err != nil {
+		d.fail(err)
+		return
+	}
+	g, err := policy.New("bench", shell.Grant(), policy.Grant{Cap: abi.FSRead, Scope: []string{"/ws/**"}},
+		policy.Grant{Cap: abi.FSWrite, Scope: []string{"/ws/**"}})
+	d.fail(err)
+	res, err := d.tools[name].Call(ctx, host.Call{ID: "bench", Tool: name, Args: raw, Rights: policy.Rights{Grants: g}})
+	d.fail(err)
+	if res.IsError {
+		d.fail(fmt.Errorf("%s: %s", name, res.Text()))
+	}
+}
+
+// run runs a program of the system in the folder. Exit code 1 is ripgrep's "nothing found".
+func (d *desk) run(ctx context.Context, name string, args ...string) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = d.dir
+	cmd.Stdout = new(bytes.Buffer)
+	err := cmd.Run()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == 1 {
+		err = nil
+	}
+	d.fail(err)
+}
+
+func (d *desk) fail(err error) {
+	if d.err == nil {
+		d.err = err
+	}
+}
+
+// grepped are searched for in both trees.
+var grepped = [][]string{
+	{"ZZnoSuchThing"}, {"func main"}, {"TODO"}, {"-i", "todo|fixme"}, {"-i", "mutex"}, {"-w", "err"}, {"return"},
+	{`[A-Z]{10,}`}, {`\w+\s+\d{5}`}, {`func \(\w+ \*?\w+\) String\(\) string`}, {`if err := .*; err != nil`},
+	{`a.*b.*c.*d.*e.*f`}, {"}$"}, {`(?:read|write|open)(?:File|Dir)\b`}, {"-g", "*_test.go", "Benchmark"}, {"-C1", "-n", "unreachable"},
+}
+
+var globbed = []string{"**/*.go", "**/*_test.go", "**/testdata/**", "**/*.{s,h,c}", "**/*.nosuch", "**/[a-c]*_test.go"}
+
+func searches(ctx context.Context, w io.Writer) error {
+	if _, err := exec.LookPath("rg"); err != nil {
+		fmt.Fprintln(w, "ripgrep is not installed: Grep and Glob are not measured.")
+		return nil
+	}
+	var greps, globs []float64
+	for _, v := range []string{"GOROOT", "GOMODCACHE"} {
+		out, err := exec.CommandContext(ctx, "go", "env", v).Output()
+		if err != nil {
+			return err
+		}
+		d, err := newDesk(strings.TrimSpace(string(out)))
+		if err != nil {
+			return err
+		}
+		base := []string{"--no-config", "--no-require-git", "--no-messages"}
+		for _, p := range grepped {
+			greps = append(greps, d.ratio(
+				func() { d.call(ctx, "rg", map[string]any{"args": p}) },
+				func() { d.run(ctx, "rg", append(append(slices.Clone(base), p...), ".")...) }))
+		}
+		for _, g := range globbed {
+			globs = append(globs, d.ratio(
+				func() { d.call(ctx, "Glob", map[string]any{"pattern": g}) },
+				func() { d.run(ctx, "rg", append(slices.Clone(base), "--hidden", "--files", "-g", g)...) }))
+		}
+		d.tree.Close()
+		if d.err != nil {
+			return d.err
+		}
+	}
+	slices.Sort(greps)
+	slices.Sort(globs)
+	Figure(w, "grep.rg.median", greps[len(greps)/2], 1.5)
+	Figure(w, "grep.rg.worst", greps[len(greps)-1], 4)
+	Figure(w, "glob.rg.median", globs[len(globs)/2], 1.5)
+	Figure(w, "glob.rg.worst", globs[len(globs)-1], 4)
+	return nil
+}
+
+func (d *desk) ratio(ours, theirs func()) float64 {
+	ours() // both find the tree in the page cache
+	t := Times(3, 1, ours, theirs)
+	return float64(t[0]) / float64(t[1])
+}
+
+// reading reads line 4,000,000 of a file of 1 GB.
+func reading(ctx context.Context, w io.Writer) error {
+	d, done, err := scratch()
+	if err != nil {
+		return err
+	}
+	defer done()
+	line := strings.Repeat("x", 244) + "\n"
+	if err := fill(filepath.Join(d.dir, "large"), strings.Repeat(line, 4096), 1<<30); err != nil {
+		return err
+	}
+	Figure(w, "read.sed", d.ratio(
+		func() { d.call(ctx, "Read", map[string]any{"path": "large", "offset": 4_000_000, "limit": 1}) },
+		func() { d.run(ctx, "sed", "-n", "4000000{p;q}", "large") }), 0.4)
+	return d.err
+}
+
+// editing changes one line in the middle of a file of 50 MB.
+func editing(ctx context.Context, w io.Writer) error {
+	d, done, err := scratch()
+	if err != nil {
+		return err
+	}
+	defer done()
+	var text strings.Builder
+	for i := 0; text.Len() < 50<<20; i++ {
+		fmt.Fprintf(&text, "line %d: some text that is as long as a line of code\n", i)
+	}
+	if err := os.WriteFile(filepath.Join(d.dir, "f"), []byte(text.String()), 0o644); err != nil {
+		return err
+	}
+	d.call(ctx, "Read", map[string]any{"path": "f", "offset": 1, "limit": 1})
+	words := [2]string{"line 400000: some", "line 400000: other"}
+	Figure(w, "edit.cp", d.ratio(
+		func() {
+			d.call(ctx, "Edit", map[string]any{"path": "f", "old_string": words[0], "new_string": words[1]})
+			words[0], words[1] = words[1], words[0]
+		},
+		func() { d.run(ctx, "cp", "f", "copy") }), 3)
+	return d.err
+}
+
+// commands runs nothing, in the sandbox and bare.
+func commands(ctx context.Context, w io.Writer) error {
+	d, done, err := scratch()
+	if err != nil {
+		return err
+	}
+	defer done()
+	box := reach.ProbeSandbox(ctx)
+	fmt.Fprintf(w, "kernel sandbox: %s\n", box.Kind)
+	sh, err := shell.New(shell.Options{Tree: d.tree, Runner: &reach.Runner{Sandbox: box}, Logs: d.dir})
+	if err != nil {
+		return err
+	}
+	defer sh.Close()
+	d.add(sh.Tools())
+	t := Times(5, 10,
+		func() { d.call(ctx, "Bash", map[string]any{"command": "true"}) },
+		func() { d.run(ctx, "sh", "-c", "true") })
+	Figure(w, "bash.sh", float64(t[0])/float64(t[1]), 10)
+	return d.err
+}
+
+// scratch makes a desk over a folder that done removes.
+func scratch() (d *desk, done func(), err error) {
+	dir, err := os.MkdirTemp("", "elfhost-bench-")
+	if err != nil {
+		return nil, nil, err
+	}
+	if d, err = newDesk(dir); err != nil {
+		os.RemoveAll(dir)
+		return nil, nil, err
+	}
+	return d, func() { d.tree.Close(); os.RemoveAll(dir) }, nil
+}
+
+func fill(name, piece string, size int) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	for n := 0; n < size; n += len(piece) {
+		if _, err := io.WriteString(f, piece); err != nil {
+			f.Close()
+			return err
+		}
+	}
+	return f.Close()
+}

@@ -1,0 +1,21 @@
+// Command tools prints the figures of `make bench-tools`.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/elfhost/elfhost/host/reach"
+	"github.com/elfhost/elfhost/internal/bench"
+)
+
+func main() {
+	if len(os.Args) > 1 && os.Args[1] == reach.SandboxVerb {
+		os.Exit(reach.SandboxMain(os.Args[2:]))
+	}
+	if err := bench.Tools(context.Background(), os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "tools:", err)
+		os.Exit(1)
+	}
+}
