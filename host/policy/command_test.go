@@ -135,8 +135,8 @@ func TestSH07FindExec(t *testing.T) {
 
 func TestSH09GitArguments(t *testing.T) {
 	rs := rules(t, Allow, "Bash(git:*)")
-	wantAll(t, rs, Ask, `git grep -O"touch PWN" a`, `git -c core.sshCommand=x ls-remote`, "git diff --output=PWN", "git diff --outpu=PWN", "git --exec-path=. status", "git log --ext-diff", "git clone ext::sh x", "git rebase -x 'touch PWN' HEAD~1", "git config core.pager x", "git bisect run ./x", "git submodule foreach ls", "git ls-remote --upload-pack=x y", "git archive -o PWN HEAD", "git -C / status")
-	wantAll(t, rs, Allow, "git status", "git diff HEAD~1", "git log --oneline -5", "git config --get user.name", "git commit -m 'a b'")
+	wantAll(t, rs, Ask, `git grep -O"touch PWN" a`, `git -c core.sshCommand=x ls-remote`, "git diff --output=PWN", "git diff --outpu=PWN", "git --exec-path=. status", "git log --ext-diff", "git clone ext::sh x", "git rebase -x 'touch PWN' HEAD~1", "git config core.pager x", "git bisect run ./x", "git submodule foreach ls", "git ls-remote --upload-pack=x y", "git archive -o PWN HEAD", "git -C / status", "git -ccore.pager=x log", "git --no-pager -c alias.x='!touch PWN' x", "git fetch --upload-pack 'touch PWN' y")
+	wantAll(t, rs, Allow, "git switch -c new", "git log -c", "git status", "git diff HEAD~1", "git log --oneline -5", "git config --get user.name", "git commit -m 'a b'")
 }
 
 func TestSH10ProgramsThatRunOthers(t *testing.T) {

@@ -22,7 +22,7 @@ var flagRules = map[string][]flagRule{
 	"find": {{long: []string{"-exec", "-execdir", "-ok", "-okdir"}, why: whyRuns}, {long: []string{"-delete", "-fprint", "-fprint0", "-fprintf", "-fls"}, why: whyWrites}},
 	"fd":   {{short: "xX", long: []string{"--exec", "--exec-batch"}, why: whyRuns}},
 	"git": {
-		{short: "cO", long: []string{"--config-env", "--exec-path", "--open-files-in-pager", "--ext-diff", "--textconv", "--upload-pack", "--receive-pack", "--exec", "--git-dir", "--work-tree", "--template", "--gpg-sign", "--paginate"}, why: whyRuns},
+		{long: []string{"--config-env", "--exec-path", "--open-files-in-pager", "--ext-diff", "--textconv", "--upload-pack", "--receive-pack", "--exec", "--git-dir", "--work-tree", "--template", "--gpg-sign", "--paginate"}, why: whyRuns},
 		{long: []string{"--output", "--output-directory"}, why: whyWrites},
 	},
 	"tar":     {{short: "IF", long: []string{"--checkpoint-action", "--to-command", "--use-compress-program", "--info-script", "--new-volume-script", "--rsh-command", "--rmt-command"}, why: whyRuns}},
@@ -61,7 +61,7 @@ var builtinMarks = map[string]string{
 	"eval": "it runs a text as code", "source": "it runs a file as code", ".": "it runs a file as code", "exec": "it replaces the shell",
 	"alias": "it gives commands other meanings", "unalias": "it gives commands other meanings", "trap": "it runs code later", "enable": "it changes the shell's builtins",
 	"hash": "it changes where programs are found", "set": "it changes how the shell reads commands", "shopt": "it changes how the shell reads commands", "bind": "it runs code later",
-	"complete": "it runs code later", "pushd": "it changes the folder", "popd": "it changes the folder", "mapfile": "it may run code", "readarray": "it may run code", "unset": "it changes variables for what follows",
+	"complete": "it runs code later", "compgen": "it may run code", "jobs": "it may run code", "fc": "it may run code", "pushd": "it changes the folder", "popd": "it changes the folder", "mapfile": "it may run code", "readarray": "it may run code", "unset": "it changes variables for what follows",
 	"read": "it sets variables for what follows", "printf -v": "it sets variables for what follows",
 }
 
@@ -140,6 +140,9 @@ func (w *walker) judge(g *Segment, words []word) {
 func (w *walker) git(g *Segment, args []string) {
 	at := 0
 	for at < len(args) && strings.HasPrefix(args[at], "-") {
+		if strings.HasPrefix(args[at], "-c") {
+			g.mark(at+1, whyRuns, quoteClip(args[at]), "git")
+		}
 		if args[at] == "-C" || args[at] == "-c" {
 			at++
 		}
@@ -180,7 +183,7 @@ func (w *walker) git(g *Segment, args []string) {
 		g.mark(-1, "it writes files")
 	}
 	for i, a := range rest {
-		if strings.HasPrefix(a, "ext::") || strings.HasPrefix(a, "fd::") {
+		if strings.HasPrefix(a, "-O") || strings.HasPrefix(a, "ext::") || strings.HasPrefix(a, "fd::") {
 			g.mark(at+2+i, whyRuns, quoteClip(a), "git")
 		}
 	}

@@ -26,6 +26,9 @@ func parseGlob(src string) (glob, error) {
 	}
 	g := glob{src: src}
 	for _, a := range alts {
+		if strings.Contains(a, "//") {
+			return glob{}, errors.New("a pattern holds no empty, . or .. components")
+		}
 		segs := splitPath(a)
 		if len(segs) > maxComponents {
 			return glob{}, errors.New("the pattern has too many components")

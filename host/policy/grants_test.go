@@ -113,7 +113,7 @@ func TestScopes(t *testing.T) {
 
 func TestMalformedScopesAreRefused(t *testing.T) {
 	for c, scopes := range map[abi.Capability][]string{
-		abi.FSRead:    {"", "ws/**", "/ws/../x", "/ws/[", "/ws/{a", "/ws/a}", "/ws/a**b", "/ws//a", "/ws/{1,2}{1,2}{1,2}{1,2}{1,2}{1,2}{1,2}"},
+		abi.FSRead:    {"", "ws/**", "/ws/../x", "/ws/[", "/ws/{a", "/ws/a}", "/ws/a**b", "/ws//a", "//ws", "/ws//", "//", "/ws/{a,}/b", "/ws/{1,2}{1,2}{1,2}{1,2}{1,2}{1,2}{1,2}"},
 		abi.NetHTTP:   {"", "*", "*.com", "https://*", "https://*.com GET", "ftp://x.test", "https://u@x.test", "https://x.test:0", "https://x.test:99999", "https://x.test CONNECT", "https://x.test TRACE", "https://x.test get", "https://x.test GET POST", "https://a.*.test", "https://*.1.2.3.4", "https://[10.0.0.1/8]", "https://[0.0.0.0/0]", "https://x.test/a?b", "public *", "https://2130706433"},
 		abi.Exec:      {"", "*", "g* log", "./git log", "git 'log", `git log\`},
 		abi.Env:       {"", "*", "A-B", "1A"},

@@ -13,6 +13,9 @@ func parsePathScope(text string) (scope, error) {
 	if !strings.HasPrefix(text, "/") {
 		return nil, errors.New("a path scope begins with /, for example /ws/**")
 	}
+	if strings.Contains(text, "//") {
+		return nil, errors.New("a pattern holds no empty, . or .. components")
+	}
 	if len(text) > 1 {
 		text = strings.TrimSuffix(text, "/")
 	}
