@@ -88,7 +88,7 @@ type Answer struct {
 // `mcp__github__*`, or a grant.
 type Rule struct {
 	Pattern string        // of calls; empty for a grant
-	Plugin  string        // whose tool Pattern names, or who gets Grant; empty: builtin and MCP tools
+	Plugin  string        // whose tool Pattern names, if only that one's; or who gets Grant
 	Grant   *policy.Grant // of one plugin, or of one builtin tool by its name
 }
 

@@ -232,6 +232,44 @@ func TestAllow(t *testing.T) {
 	}
 }
 
+// TestRuleByNameAlone: a rule that a person wrote covers a plugin's tool of
+// that name, as long as the name is not another's.
+func TestRuleByNameAlone(t *testing.T) {
+	g := &Gate{}
+	if err := g.Allow(Rule{Pattern: "deploy"}, Rule{Pattern: "Write"}); err != nil {
+		t.Fatal(err)
+	}
+	r := registry(t, Options{Gate: g}, plugin("acme", "deploy"), plugin("acme", "Write"))
+	allowed(t, r, "deploy", `{}`)
+	refusedWith(t, r, "Write", `{}`, "nobody")
+}
+
+// TestOutsideTheWorkspace: a rule for a program does not cover its use outside
+// of the workspace, unless the policy lets commands go there.
+func TestOutsideTheWorkspace(t *testing.T) {
+	off := false
+	for want, p := range map[bool]*policy.Policy{
+		true:  nil,
+		false: layers(t, policy.Layer{Kind: policy.System, RestrictToWorkspace: &off}),
+	} {
+		g := &Gate{Workspace: "/home/ann/project", Policy: p}
+		if err := g.Allow(Rule{Pattern: "Bash(cat:*)"}, Rule{Pattern: "Write(docs/**)"}); err != nil {
+			t.Fatal(err)
+		}
+		r := registry(t, Options{Gate: g}, bash(), builtin("Write"))
+		allowed(t, r, "Bash", `{"command":"cat docs/a.md"}`)
+		if res := call(t, r, "Bash", `{"command":"cat /etc/passwd"}`); res.IsError != want {
+			t.Errorf("restricted %v: %s", want, res.Text())
+		}
+		for _, path := range []string{"docs/a.md", "./docs/x/../a.md", "/ws/docs/a.md", "/home/ann/project/docs/a.md", "file:///home/ann/project/%64ocs/a.md"} {
+			allowed(t, r, "Write", `{"path":"`+path+`"}`)
+		}
+		for _, path := range []string{"a.md", "docs/../a.md", "/etc/docs/a.md", "/home/ann/projectx/docs/a.md", "../docs/a.md"} {
+			refusedWith(t, r, "Write", `{"path":"`+path+`"}`, "nobody")
+		}
+	}
+}
+
 func TestOnlyAShownRuleIsRemembered(t *testing.T) {
 	p := &person{answer: func(Ask) (Answer, error) {
 		return Answer{Allow: true, Scope: Session, Rule: Rule{Pattern: "Bash"}}, nil

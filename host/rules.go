@@ -2,6 +2,7 @@ package host
 
 import (
 	"encoding/json"
+	"net/url"
 	"path"
 	"path/filepath"
 	"slices"
@@ -24,14 +25,15 @@ func (g *Gate) judge(s Spec, c Call, rules, remembered []policy.Rule) policy.Rul
 
 // remembered are the answers that hold for a call, as rules that allow. What
 // was answered about one plugin's tool does not hold for another's of the same
-// name, and nothing that was answered about the model holds for a plugin.
+// name, unless a person wrote the rule without an owner, and nothing that was
+// answered about the model's calls holds for a plugin's.
 func (g *Gate) remembered(s Spec, c Call) []policy.Rule {
 	if c.Caller.Plugin != "" {
 		return nil
 	}
 	owner := ownerOf(s)
 	var out []policy.Rule
-	for _, r := range g.answers(func(r Rule) bool { return r.Grant == nil && r.Plugin == owner }) {
+	for _, r := range g.answers(func(r Rule) bool { return r.Grant == nil && (r.Plugin == "" || r.Plugin == owner) }) {
 		if p, err := policy.ParsePattern(r.Pattern); err == nil {
 			out = append(out, policy.Rule{Pattern: p, Effect: policy.Allow, Layer: "remembered"})
 		}
@@ -96,9 +98,9 @@ func (g *Gate) subject(s Spec, c Call) policy.Subject {
 
 // virtual writes a path as rules do: below /ws, whatever way the model wrote it.
 func (g *Gate) virtual(p, cwd string) string {
-	p = strings.TrimPrefix(p, "file://")
+	p, cwd = local(p), local(cwd)
 	if !strings.HasPrefix(p, "/") && !filepath.IsAbs(p) {
-		p = path.Join(strings.TrimPrefix(cwd, "file://"), p)
+		p = path.Join(cwd, p)
 	}
 	if g.Workspace != "" && filepath.IsAbs(p) {
 		if rel, err := filepath.Rel(g.Workspace, p); err == nil && filepath.IsLocal(rel) {
@@ -109,4 +111,16 @@ func (g *Gate) virtual(p, cwd string) string {
 		return path.Clean(p)
 	}
 	return path.Join(policy.Workspace, p)
+}
+
+// local takes the path out of a file URI.
+func local(p string) string {
+	rest, ok := strings.CutPrefix(p, "file://")
+	if !ok {
+		return p
+	}
+	if u, err := url.Parse(p); err == nil {
+		return u.Path
+	}
+	return rest
 }

@@ -27,9 +27,6 @@ func command(r Rule) string {
 	if r.Grant != nil {
 		return fmt.Sprintf("elfhost grant add %s %s", quote(r.Plugin), quote(r.Grant.String()))
 	}
-	if r.Plugin != "" {
-		return fmt.Sprintf("elfhost grant add %s %s", quote(r.Plugin), quote(r.Pattern))
-	}
 	return "elfhost grant add " + quote(r.Pattern)
 }
 

@@ -17,10 +17,10 @@ const DefaultMaxSize = 16 << 20
 
 // Options of a log.
 type Options struct {
-	Key     []byte          // authenticates the records, see Key
-	MaxSize int64           // of one file; 0: DefaultMaxSize
-	Secrets func() []string // values in use that must never be written; may be nil
-	Sync    bool            // wait for the disk at each record; without it a power cut may lose the last ones
+	Key     []byte              // authenticates the records, see Key
+	MaxSize int64               // of one file; 0: DefaultMaxSize
+	Scrub   func(string) string // takes secrets in use out of a text, before the shapes of others are looked for; may be nil
+	Sync    bool                // wait for the disk at each record; without it a power cut may lose the last ones
 }
 
 // Log appends records. It is safe for concurrent use, also by several
@@ -80,7 +80,7 @@ func readKey(path string) ([]byte, error) {
 // that died left half-written at the end is cut off: it was never acknowledged.
 // A log that does not end where its head says is an error: see Verify.
 func Open(dir string, opt Options) (*Log, error) {
-	l := &Log{dir: dir, opt: opt, scrub: scrubber{known: opt.Secrets}, seal: newSeal(opt.Key)}
+	l := &Log{dir: dir, opt: opt, scrub: scrubber{known: opt.Scrub}, seal: newSeal(opt.Key)}
 	if l.opt.MaxSize <= 0 {
 		l.opt.MaxSize = DefaultMaxSize
 	}

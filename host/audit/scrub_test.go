@@ -21,7 +21,7 @@ func secrets() []string {
 func TestSecretsAreNeverWritten(t *testing.T) {
 	dir := t.TempDir()
 	known := "correct horse"
-	l := opened(t, dir, Options{Secrets: func() []string { return []string{known} }})
+	l := opened(t, dir, Options{Scrub: func(s string) string { return strings.ReplaceAll(s, known, "***") }})
 	for _, s := range append(secrets(), known) {
 		for _, args := range []string{`{"command":"curl -H 'X: ` + s + `' https://x"}`, `{"a":"` + s + `"}`, `{"a\n":["` + s + `\n"]}`, `{"a":"\u00` + hex2(s[0]) + s[1:] + `"}`} {
 			if err := l.Append(Record{Event: EventVerdict, Args: args, Target: "https://x/?k=" + s, Reason: "failed: " + s}); err != nil {

@@ -18,7 +18,12 @@ func (a *App) openAudit(context.Context) error {
 	if err != nil {
 		return fault.Wrap("E1501", "`elfhost doctor` checks the folders", err)
 	}
-	log, err := audit.Open(AuditDir(a.Paths), audit.Options{Key: key})
+	log, err := audit.Open(AuditDir(a.Paths), audit.Options{Key: key, Scrub: func(s string) string {
+		if a.Secrets == nil { // not opened yet
+			return s
+		}
+		return a.Secrets.Scrub.String(s)
+	}})
 	if err != nil {
 		return fault.Wrap("E1502", "`elfhost audit verify` names the first bad record", err)
 	}
@@ -40,7 +45,7 @@ func (a *App) openGate(context.Context) error {
 		mode = host.Mode(a.Config.Mode)
 	}
 	a.Gate = &host.Gate{
-		Policy: a.Policy, Grants: own, Granted: a.granted,
+		Policy: a.Policy, Grants: own, Granted: a.granted, Workspace: a.Dir,
 		Approver: a.opt.Approver, Memory: a.grants, Audit: a.record,
 	}
 	if mode != "" {
