@@ -27,6 +27,7 @@ import (
 type sessionFlags struct {
 	dir, mode, dialect string
 	tools, allow       []string
+	plugins            []string
 	noInput            bool
 }
 
@@ -37,6 +38,7 @@ func (f *sessionFlags) register(c *cobra.Command) {
 	fl.StringVar(&f.dialect, "dialect", "", "names and parameters of tools: tinyelf or acp")
 	fl.StringSliceVar(&f.tools, "tools", nil, "offer these tools only")
 	fl.StringArrayVar(&f.allow, "allow", nil, "allow a rule or a plugin's grant for this run: 'Bash(git status:*)', 'WebFetch: net.http https://x.example GET'")
+	fl.StringArrayVar(&f.plugins, "plugin", nil, "load the plugin in this folder (elf.toml, plugin.wasm) for this run")
 	fl.BoolVar(&f.noInput, "no-input", false, "never ask: a question is a denial")
 }
 
@@ -45,7 +47,7 @@ func (f *sessionFlags) session(ctx context.Context, s streams, o app.Options) (*
 	if f.dialect != "" && f.dialect != "tinyelf" && f.dialect != "acp" {
 		return nil, fault.New("E1001", "", "--dialect is tinyelf or acp, not %q", f.dialect)
 	}
-	o.Dir, o.Mode, o.Dialect, o.Tools, o.Allow = f.dir, host.Mode(f.mode), f.dialect, f.tools, f.allow
+	o.Dir, o.Mode, o.Dialect, o.Tools, o.Allow, o.Plugins = f.dir, host.Mode(f.mode), f.dialect, f.tools, f.allow, f.plugins
 	if !f.noInput && term.IsTerminal(s.in) {
 		o.Approver = &term.Prompt{In: s.in, Out: s.err, Style: term.StyleOf(s.err, os.Getenv)}
 	}

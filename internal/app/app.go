@@ -39,6 +39,7 @@ type Options struct {
 	Dialect  string   // "tinyelf", "acp", or "" for what the configuration says
 	Model    string   // as --model names it; "": see Model
 	Tools    []string // names to keep; nil: all
+	Plugins  []string // folders with elf.toml and plugin.wasm, for this session alone
 	Allow    []string // rules and grants for this session alone, as `--allow` takes them
 	Session  string   // its name; "": a new random one
 	Env      func(string) string

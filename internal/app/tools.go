@@ -24,6 +24,7 @@ var steps = []step{
 	{"WebSearch", bundledStep("websearch")},
 	{"WebFetch", bundledStep("webfetch")},
 	{"ImageAnalysis", bundledStep("imageanalysis")},
+	{"Plugins", folderPlugins},
 }
 
 func fileTools(_ context.Context, a *App) ([]host.Tool, error) {

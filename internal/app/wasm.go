@@ -2,8 +2,13 @@ package app
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host"
@@ -11,6 +16,7 @@ import (
 	"github.com/elfhost/elfhost/host/policy"
 	"github.com/elfhost/elfhost/host/sandbox"
 	"github.com/elfhost/elfhost/internal/config"
+	"github.com/elfhost/elfhost/internal/fault"
 	"github.com/elfhost/elfhost/plugins"
 )
 
@@ -52,6 +58,64 @@ func (a *App) bundled(ctx context.Context, name string) ([]host.Tool, error) {
 	a.Plugins = append(a.Plugins, p)
 	a.packages = append(a.packages, pack{*m, b.Digest, b.Description.Tools, true})
 	return p.Tools(), nil
+}
+
+// folderPlugins loads the plugins that a person named with --plugin.
+func folderPlugins(ctx context.Context, a *App) ([]host.Tool, error) {
+	var out []host.Tool
+	for _, dir := range a.opt.Plugins {
+		tools, err := a.folder(ctx, dir)
+		if err != nil {
+			return nil, fault.Wrap("E1302", "the folder holds elf.toml and plugin.wasm; `elfhost plugin inspect FILE` looks at the module", err)
+		}
+		out = append(out, tools...)
+	}
+	return out, nil
+}
+
+func (a *App) folder(ctx context.Context, dir string) ([]host.Tool, error) {
+	toml, err := readBounded(filepath.Join(dir, "elf.toml"), config.MaxFile)
+	if err != nil {
+		return nil, err
+	}
+	m, err := config.ReadManifest(toml, filepath.Join(dir, "elf.toml"))
+	if err != nil {
+		return nil, err
+	}
+	wasm, err := readBounded(filepath.Join(dir, "plugin.wasm"), maxModule)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(wasm)
+	digest := hex.EncodeToString(sum[:])
+	p, err := a.Loader.Load(ctx, sandbox.Package{
+		Manifest: *m, Digest: digest, Source: host.Plugin, Wasm: func() ([]byte, error) { return wasm, nil },
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.Plugins = append(a.Plugins, p)
+	a.packages = append(a.packages, pack{*m, digest, p.Description().Tools, false})
+	return p.Tools(), nil
+}
+
+// maxModule is the ABI's limit on a module, in bytes.
+const maxModule = 32 << 20
+
+func readBounded(path string, most int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
+		return nil, fmt.Errorf("%q is not a regular file", path)
+	}
+	b, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(b)) > most {
+		err = fmt.Errorf("%q is over %d bytes", path, most)
+	}
+	return b, err
 }
 
 // answer serves elf:model: the background model, without tools.
@@ -97,7 +161,10 @@ type Package struct {
 func (a *App) Packages() []Package {
 	out := []Package{}
 	for _, p := range a.packages {
-		row := Package{Name: p.manifest.Name, Version: p.manifest.Version, Source: string(host.Bundled), Digest: p.digest}
+		row := Package{Name: p.manifest.Name, Version: p.manifest.Version, Source: string(host.Plugin), Digest: p.digest}
+		if p.bundled {
+			row.Source = string(host.Bundled)
+		}
 		for _, t := range p.tools {
 			row.Tools = append(row.Tools, t.Name)
 		}
