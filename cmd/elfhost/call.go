@@ -37,7 +37,7 @@ func (f *sessionFlags) register(c *cobra.Command) {
 	fl.StringVar(&f.mode, "mode", "", "plan, ask, acceptEdits or auto")
 	fl.StringVar(&f.dialect, "dialect", "", "names and parameters of tools: tinyelf or acp")
 	fl.StringSliceVar(&f.tools, "tools", nil, "offer these tools only")
-	fl.StringArrayVar(&f.allow, "allow", nil, "allow a rule or a plugin's grant for this run: 'Bash(git status:*)', 'WebFetch: net.http https://x.example GET'")
+	fl.StringArrayVar(&f.allow, "allow", nil, "allow a rule or a plugin's grant for this run: 'Bash(git status:*)', 'webfetch net.http https://x.example GET'")
 	fl.StringArrayVar(&f.plugins, "plugin", nil, "load the plugin in this folder (elf.toml, plugin.wasm) for this run")
 	fl.BoolVar(&f.noInput, "no-input", false, "never ask: a question is a denial")
 }

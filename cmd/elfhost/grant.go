@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/elfhost/elfhost/host"
-	"github.com/elfhost/elfhost/host/policy"
 	"github.com/elfhost/elfhost/internal/app"
 	"github.com/elfhost/elfhost/internal/config"
 	"github.com/elfhost/elfhost/internal/fault"
@@ -48,14 +47,10 @@ func (p *place) open(ctx context.Context, s streams) (*app.App, error) {
 	return f.session(ctx, s, app.Options{})
 }
 
-// ruleOf reads `RULE` or `PLUGIN CAPABILITY SCOPE…`.
+// ruleOf reads `RULE`, `PLUGIN TOOL` or `PLUGIN CAPABILITY SCOPE…`.
 func ruleOf(args []string) (host.Rule, error) {
-	if len(args) == 1 {
-		r, err := app.ParseAllow(args[0])
-		return r, fault.Wrap("E1001", "write a rule such as 'Bash(git status:*)', or PLUGIN 'CAPABILITY SCOPE'", err)
-	}
-	g, err := policy.ParseGrant(strings.Join(args[1:], " "))
-	return host.Rule{Plugin: args[0], Grant: &g}, fault.Wrap("E1001", "for example: elfhost grant add webfetch 'net.http https://docs.example.com GET'", err)
+	r, err := app.ParseAllow(strings.Join(args, " "))
+	return r, fault.Wrap("E1001", "write a rule such as 'Bash(git status:*)', or PLUGIN 'net.http https://docs.example.com GET'", err)
 }
 
 func grantAdd(s streams) *cobra.Command {
@@ -156,7 +151,7 @@ func grantList(s streams) *cobra.Command {
 					return fault.Wrap("E1002", "", err)
 				}
 				for _, r := range have.Rules {
-					rows = append(rows, held{Rule: r.Pattern.String(), From: r.Where})
+					rows = append(rows, held{Rule: r.String(), From: r.Where})
 				}
 			}
 			if asJSON {

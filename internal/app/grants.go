@@ -80,18 +80,22 @@ func (a *App) openGrants() (*grants, error) {
 	return g, nil
 }
 
-// ParseAllow reads what --allow and `grant add` take: a rule about calls, or
-// "PLUGIN: CAPABILITY SCOPE".
+// ParseAllow reads what --allow and `grant add` take: a rule about calls
+// ("Bash(git status:*)"), a rule about a plugin's tool ("PLUGIN TOOL"), or a
+// grant for a plugin ("PLUGIN CAPABILITY SCOPE"; a colon may follow the name).
 func ParseAllow(text string) (host.Rule, error) {
-	if name, rest, ok := strings.Cut(text, ":"); ok {
-		word, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
-		if abi.Capability(word).Known() {
-			g, err := policy.ParseGrant(strings.TrimSpace(rest))
-			return host.Rule{Plugin: strings.TrimSpace(name), Grant: &g}, err
-		}
+	name, rest, ok := strings.Cut(text, " ")
+	name, rest = strings.TrimSuffix(name, ":"), strings.TrimSpace(rest)
+	if !ok || abi.CheckName(name) != nil {
+		p, err := policy.ParsePattern(text)
+		return host.Rule{Pattern: p.String()}, err
 	}
-	p, err := policy.ParsePattern(text)
-	return host.Rule{Pattern: p.String()}, err
+	if word, _, _ := strings.Cut(rest, " "); abi.Capability(word).Known() {
+		g, err := policy.ParseGrant(rest)
+		return host.Rule{Plugin: name, Grant: &g}, err
+	}
+	p, err := policy.ParsePattern(rest)
+	return host.Rule{Plugin: name, Pattern: p.String()}, err
 }
 
 // Rules are the remembered answers. A file that became unreadable holds none.
@@ -105,7 +109,7 @@ func (g *grants) Rules() []host.Rule {
 		}
 		for _, r := range have.Rules {
 			if r.Effect == policy.Allow {
-				out = append(out, host.Rule{Pattern: r.Pattern.String()})
+				out = append(out, host.Rule{Plugin: r.Plugin, Pattern: r.Pattern.String()})
 			}
 		}
 	}
@@ -132,7 +136,7 @@ func (a *App) Remember(file, layer string, r host.Rule) error {
 		if err != nil {
 			return err
 		}
-		have.AddRule(policy.Rule{Pattern: p, Effect: policy.Allow})
+		have.AddRule(config.Answer{Rule: policy.Rule{Pattern: p, Effect: policy.Allow}, Plugin: r.Plugin})
 		return nil
 	})
 }
@@ -223,11 +227,11 @@ func (a *App) Revoke(file, layer string, r host.Rule) ([]string, error) {
 	var out []string
 	err := config.UpdateGrants(file, layer, func(have *config.Granted) error {
 		out = nil
-		if r.Plugin == "" {
-			have.Rules = slices.DeleteFunc(have.Rules, func(x policy.Rule) bool {
-				hit := x.Pattern.String() == r.Pattern
+		if r.Pattern != "" {
+			have.Rules = slices.DeleteFunc(have.Rules, func(x config.Answer) bool {
+				hit := x.Pattern.String() == r.Pattern && x.Plugin == r.Plugin
 				if hit {
-					out = append(out, x.Pattern.String())
+					out = append(out, x.String())
 				}
 				return hit
 			})

@@ -60,7 +60,7 @@ func (g PluginGrant) Grant() policy.Grant {
 type Granted struct {
 	Grants  []PluginGrant
 	Revoked []PluginGrant // grants of the installation's own that a person took back
-	Rules   []policy.Rule // remembered answers; Effect is Allow or Deny
+	Rules   []Answer      // remembered answers
 }
 
 // For returns what is granted to exactly this plugin.
@@ -114,9 +114,24 @@ func (g *Granted) Revoke(publisher, name string, gr policy.Grant) []PluginGrant 
 	return out
 }
 
+// Answer is a remembered answer about calls. Plugin says whose tool its
+// pattern names; "" is for builtin and MCP tools.
+type Answer struct {
+	policy.Rule
+	Plugin string
+}
+
+// String is how `elfhost grant` takes and shows the answer.
+func (a Answer) String() string {
+	if a.Plugin == "" {
+		return a.Pattern.String()
+	}
+	return a.Plugin + " " + a.Pattern.String()
+}
+
 // AddRule remembers an answer, once; it replaces one with the same pattern.
-func (g *Granted) AddRule(r policy.Rule) {
-	g.Rules = slices.DeleteFunc(g.Rules, func(x policy.Rule) bool { return x.Pattern.String() == r.Pattern.String() })
+func (g *Granted) AddRule(r Answer) {
+	g.Rules = slices.DeleteFunc(g.Rules, func(x Answer) bool { return x.String() == r.String() })
 	g.Rules = append(g.Rules, r)
 }
 
@@ -138,6 +153,7 @@ type grantFile struct {
 }
 
 type ruleFile struct {
+	Plugin  string `toml:"plugin,omitempty"`
 	Pattern string `toml:"pattern"`
 	Effect  string `toml:"effect"`
 }
@@ -171,7 +187,7 @@ func ReadGrants(file, layer string) (Granted, error) {
 		if e != policy.Allow && e != policy.Deny && e != policy.Ask {
 			return Granted{}, ls.fail(file, key, "effect is allow, ask or deny, not %q", r.Effect)
 		}
-		out.Rules = append(out.Rules, policy.Rule{Pattern: p, Effect: e, Layer: layer, Where: ls.where(file, key)})
+		out.Rules = append(out.Rules, Answer{policy.Rule{Pattern: p, Effect: e, Layer: layer, Where: ls.where(file, key)}, r.Plugin})
 	}
 	return out, nil
 }
@@ -242,7 +258,7 @@ func (g Granted) encode() ([]byte, error) {
 		if r.Effect != policy.Allow && r.Effect != policy.Deny && r.Effect != policy.Ask {
 			return nil, fmt.Errorf("a remembered answer cannot be %q", r.Effect)
 		}
-		f.Rule = append(f.Rule, ruleFile{r.Pattern.String(), string(r.Effect)})
+		f.Rule = append(f.Rule, ruleFile{r.Plugin, r.Pattern.String(), string(r.Effect)})
 	}
 	var b bytes.Buffer
 	b.WriteString(grantsHead)

@@ -70,8 +70,8 @@ func TestRevokeAndRules(t *testing.T) {
 	err = UpdateGrants(file, "project", func(g *Granted) error {
 		g.Add(k, policy.Grant{Cap: abi.ClockFine})
 		g.Add(k, policy.Grant{Cap: abi.FSRead, Scope: []string{"/ws/**"}})
-		g.AddRule(policy.Rule{Pattern: p, Effect: policy.Allow})
-		g.AddRule(policy.Rule{Pattern: p, Effect: policy.Deny})
+		g.AddRule(Answer{Rule: policy.Rule{Pattern: p, Effect: policy.Allow}})
+		g.AddRule(Answer{Rule: policy.Rule{Pattern: p, Effect: policy.Deny}})
 		g.Revoked = append(g.Revoked, PluginGrant{PluginKey: k, Cap: abi.KV, Scope: []string{"1MiB"}})
 		return nil
 	})

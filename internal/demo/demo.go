@@ -141,7 +141,7 @@ func (s *show) open(ctx context.Context, p host.Approver) error {
 	s.app, err = app.Open(ctx, app.Options{
 		Dir:   filepath.Join(s.dir, "workspace"),
 		Paths: &config.Paths{Config: home, State: filepath.Join(home, "state"), Cache: cache, SystemPolicy: filepath.Join(home, "none")},
-		Allow: []string{"webfetch: net.http " + origin + " GET"},
+		Allow: []string{"webfetch net.http " + origin + " GET"},
 		Env:   func(string) string { return "" }, Approver: p,
 	})
 	return err
