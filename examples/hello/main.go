@@ -1,4 +1,3 @@
-// Hello is the smallest plugin: one tool, no capability.
 package main
 
 import (

@@ -8,9 +8,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/elfhost/elfhost/abi"
@@ -44,7 +46,7 @@ func Load(t testing.TB, dir string) *Plugin {
 	p.Loader = &sandbox.Loader{
 		Dir:  filepath.Join(os.TempDir(), "elfhost-plugintest"),
 		Tree: func(host.Caller) *reach.Tree { return tree },
-		HTTP: &reach.HTTP{},
+		HTTP: &reach.HTTP{Secrets: &reach.Secrets{Store: Secrets{}}},
 		Env:  func(string) (string, bool) { return "", false },
 	}
 	t.Cleanup(func() { p.Loader.HTTP.Close() })
@@ -122,3 +124,21 @@ func (p *Plugin) Call(tool string, args any, grants ...string) (r abi.Result, re
 	p.t.Fatalf("no tool %q", tool)
 	return r, receipt, err
 }
+
+// Secrets is a [reach.SecretStore] in memory.
+type Secrets map[string]string
+
+func (s Secrets) Get(name string) (string, error) {
+	if v, ok := s[name]; ok {
+		return v, nil
+	}
+	return "", abi.ErrNotFound
+}
+
+func (s Secrets) Set(name, value string) error { s[name] = value; return nil }
+
+func (s Secrets) Delete(name string) error { delete(s, name); return nil }
+
+func (s Secrets) Names() ([]string, error) { return slices.Sorted(maps.Keys(s)), nil }
+
+func (s Secrets) Where() string { return "memory" }

@@ -7,11 +7,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"os"
 	"strings"
 	"testing"
 
-	"github.com/elfhost/elfhost/host/reach"
 	"github.com/elfhost/elfhost/internal/plugintest"
 )
 
@@ -44,11 +42,9 @@ func TestInSandbox(t *testing.T) {
 		}
 		return d.DialContext(ctx, network, at)
 	}
-	secrets := &reach.Secrets{Store: memory{}}
-	if err := secrets.Set("tavily-api-key", key); err != nil {
+	if err := p.Loader.HTTP.Secrets.Set("tavily-api-key", key); err != nil {
 		t.Fatal(err)
 	}
-	p.Loader.HTTP.Secrets = secrets
 	p.Loader.Env = func(name string) (string, bool) { return searx.URL, name == "SEARXNG_URL" }
 
 	tavily := []string{"net.http https://api.tavily.com/search POST", "secret tavily-api-key@api.tavily.com"}
@@ -73,17 +69,3 @@ func TestInSandbox(t *testing.T) {
 		t.Errorf("%s, %v", r.Text(), err)
 	}
 }
-
-// memory is a store of secrets.
-type memory map[string]string
-
-func (m memory) Get(name string) (string, error) {
-	if v, ok := m[name]; ok {
-		return v, nil
-	}
-	return "", os.ErrNotExist
-}
-func (m memory) Set(name, value string) error { m[name] = value; return nil }
-func (m memory) Delete(name string) error     { delete(m, name); return nil }
-func (m memory) Names() ([]string, error)     { return nil, nil }
-func (m memory) Where() string                { return "memory" }

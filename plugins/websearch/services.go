@@ -76,10 +76,7 @@ func jina(ctx context.Context, query string, count int) ([]result, error) {
 func searxng(ctx context.Context, query string, _ int) ([]result, error) {
 	base, err := pdk.Env(ctx, "SEARXNG_URL")
 	if base = strings.TrimSpace(base); base == "" || err != nil {
-		if err == nil || errors.Is(err, abi.ErrNotFound) || errors.Is(err, abi.ErrDenied) {
-			err = errNotConfigured
-		}
-		return nil, err
+		return nil, absent(err)
 	}
 	at, err := url.Parse(base)
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
@@ -105,10 +102,21 @@ func searxng(ctx context.Context, query string, _ int) ([]result, error) {
 // service is not configured.
 func secret(ctx context.Context, name string) (string, error) {
 	key, err := pdk.Secret(ctx, name)
-	if errors.Is(err, abi.ErrNotFound) || errors.Is(err, abi.ErrDenied) {
-		return "", errNotConfigured
+	if err != nil {
+		return "", absent(err)
 	}
-	return key, err
+	return key, nil
+}
+
+// absent turns what a host says of a setting that it does not have into
+// errNotConfigured. Nil is an empty setting.
+func absent(err error) error {
+	for _, code := range []error{nil, abi.ErrNotFound, abi.ErrDenied, abi.ErrUnsupported} {
+		if errors.Is(err, code) {
+			return errNotConfigured
+		}
+	}
+	return err
 }
 
 // ask sends a request and decodes the JSON that answers it.

@@ -1,0 +1,71 @@
+// The examples are built and run as an installer would run them.
+package examples_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/elfhost/elfhost/internal/plugintest"
+)
+
+func TestHello(t *testing.T) {
+	p := plugintest.Load(t, "hello")
+	r, receipt, err := p.Call("hello", map[string]string{"name": "Ada"})
+	if err != nil || r.Text() != "Hello, Ada!" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	for op := range receipt.HostCalls {
+		if strings.HasPrefix(op, "elf:") {
+			t.Errorf("it called %s", op)
+		}
+	}
+}
+
+// What the documentation calls a plugin of 15 lines has that many with
+// something on them, and is the one that is shown.
+func TestHelloIsAsDocumented(t *testing.T) {
+	source, err := os.ReadFile("hello/main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := 0
+	for l := range strings.Lines(string(source)) {
+		if strings.TrimSpace(l) != "" {
+			lines++
+		}
+	}
+	if lines > 15 {
+		t.Errorf("hello has %d lines", lines)
+	}
+	doc, err := os.ReadFile("../docs/plugin-authors.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(doc), string(source)) {
+		t.Error("docs/plugin-authors.md does not show examples/hello/main.go as it is")
+	}
+}
+
+func TestWordcount(t *testing.T) {
+	p := plugintest.Load(t, "wordcount")
+	if err := os.WriteFile(filepath.Join(p.Dir, "a.txt"), []byte("one two three"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	in := map[string]any{"paths": []string{"a.txt"}}
+	if r, _, err := p.Call("wordcount", in, "fs.read /ws/**"); err != nil || string(r.Structured) != `{"total":3,"files":{"a.txt":3}}` {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if r, _, err := p.Call("wordcount", in, "fs.read /ws/other/**"); err != nil || !r.IsError {
+		t.Errorf("without a grant for the file: %+v, %v", r, err)
+	}
+}
+
+func TestRepoNeedsItsGrants(t *testing.T) {
+	p := plugintest.Load(t, "repo")
+	r, receipt, err := p.Call("repo", map[string]string{"owner": "golang", "name": "go"})
+	if err != nil || !r.IsError || len(receipt.Hosts) > 0 || len(receipt.Denied) == 0 {
+		t.Errorf("%+v, %+v, %v", r, receipt, err)
+	}
+}
