@@ -66,7 +66,7 @@ func TestS05RedirectionIsAWrite(t *testing.T) {
 
 func TestS06DecidesOnParsedArgv(t *testing.T) {
 	all := rules(t, Allow, "Bash")
-	wantAll(t, all, Deny, `$'r\155' -rf /`, `r''m -rf /`, `{rm,-rf,/}`, `"rm" -rf "/"`, `rm -r -f /`, `rm --recursive /`, `rm -rf /*`, `rm -rf ~`, `rm -rf "$HOME"`, `rm -rf ${HOME}/`, `rm -rf //`, `rm -rf /./`, `sudo rm -rf /etc`, `rm -rf -- /`)
+	wantAll(t, all, Deny, `$'r\155' -rf /`, `r''m -rf /`, `{rm,-rf,/}`, `{,rm} -rf /`, `"rm" -rf "/"`, `rm -r -f /`, `rm --recursive /`, `rm -rf /*`, `rm -rf ~`, `rm -rf "$HOME"`, `rm -rf ${HOME}/`, `rm -rf //`, `rm -rf /./`, `sudo rm -rf /etc`, `rm -rf -- /`)
 	rs := append(rules(t, Allow, "Bash(echo:*)", "Bash(X:*)"), rules(t, Deny, "Bash(rm:*)")...)
 	wantAll(t, rs, Ask, `X=rm; $X -rf /`, `echo $(date)`, `/bin/r? x`)
 	wantAll(t, rules(t, Allow, "Bash(echo:*)", "Bash(date)"), Ask, `echo $(date)`)

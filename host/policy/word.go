@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -38,10 +39,23 @@ func (w *walker) words(in []*syntax.Word) []word {
 				out = append(out, word{text: raw, dynamic: true})
 				break
 			}
-			out = append(out, w.word(y))
+			// An empty word without quotes is no word: {,rm} is rm.
+			if v := w.word(y); v.dynamic || v.text != "" || quoted(y) {
+				out = append(out, v)
+			}
 		}
 	}
+	if len(out) == 0 && len(in) > 0 {
+		return []word{{text: w.source(in[0]), dynamic: true}}
+	}
 	return out
+}
+
+func quoted(x *syntax.Word) bool {
+	return slices.ContainsFunc(x.Parts, func(p syntax.WordPart) bool {
+		_, lit := p.(*syntax.Lit)
+		return !lit
+	})
 }
 
 // braceCount is how many words the braces give; 0 for a sequence or too many.
