@@ -261,6 +261,14 @@ func TestOutsideTheWorkspace(t *testing.T) {
 		if res := call(t, r, "Bash", `{"command":"cat /etc/passwd"}`); res.IsError != want {
 			t.Errorf("restricted %v: %s", want, res.Text())
 		}
+		for _, cwd := range []string{"", "docs", "/ws/docs", "/home/ann/project/docs", "file:///home/ann/project/docs"} {
+			allowed(t, r, "Bash", `{"command":"cat a.md","cwd":"`+cwd+`"}`)
+		}
+		for _, cwd := range []string{"..", "/etc", "docs/../.."} {
+			if res := call(t, r, "Bash", `{"command":"cat ./shadow","cwd":"`+cwd+`"}`); res.IsError != want {
+				t.Errorf("restricted %v, in %s: %s", want, cwd, res.Text())
+			}
+		}
 		for _, path := range []string{"docs/a.md", "./docs/x/../a.md", "/ws/docs/a.md", "/home/ann/project/docs/a.md", "file:///home/ann/project/%64ocs/a.md"} {
 			allowed(t, r, "Write", `{"path":"`+path+`"}`)
 		}

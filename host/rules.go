@@ -80,9 +80,9 @@ func (g *Gate) subject(s Spec, c Call) policy.Subject {
 		sub := policy.Subject{Text: cmd}
 		if restricted, _ := g.Policy.RestrictToWorkspace(); restricted && g.Workspace != "" {
 			sub.Root = g.Workspace
-			sub.Cwd = filepath.Join(g.Workspace, a.Cwd)
-			if filepath.IsAbs(a.Cwd) {
-				sub.Cwd = a.Cwd
+			sub.Cwd = g.virtual(a.Cwd, "")
+			if rel, inside := strings.CutPrefix(sub.Cwd+"/", policy.Workspace+"/"); inside {
+				sub.Cwd = filepath.Join(g.Workspace, filepath.FromSlash(rel))
 			}
 		}
 		return sub
