@@ -1,0 +1,176 @@
+package compile
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// An entry is a folder named by its key. It holds what the runtime wrote, and
+// a file with the checksum of it.
+const (
+	sumFile   = "sha256"
+	tmpPrefix = "tmp-"
+)
+
+// errDamaged is an entry that does not hold what was compiled.
+var errDamaged = errors.New("the cache entry is damaged")
+
+// checksum covers names, sizes and contents of an entry's files. A child that
+// was taken over could write anything: links and surplus files are refused.
+func checksum(dir string) ([]byte, error) {
+	h := sha256.New()
+	files := 0
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(dir, path)
+		if err != nil || rel == "." || rel == sumFile {
+			return err
+		}
+		if d.IsDir() {
+			return nil
+		}
+		if files++; !d.Type().IsRegular() || files > 1 {
+			return fmt.Errorf("%w: unexpected file %q", errDamaged, rel)
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		fmt.Fprintf(h, "%q\n", filepath.ToSlash(rel))
+		_, err = io.Copy(h, f)
+		return err
+	})
+	if err == nil && files == 0 {
+		err = fmt.Errorf("%w: it holds no code", errDamaged)
+	}
+	return h.Sum(nil), err
+}
+
+// verify compares an entry with its checksum. os.ErrNotExist means that there
+// is no entry.
+func verify(dir string) error {
+	if _, err := os.Stat(dir); err != nil {
+		return err
+	}
+	want, err := os.ReadFile(filepath.Join(dir, sumFile))
+	if err != nil {
+		return fmt.Errorf("%w: its checksum cannot be read", errDamaged)
+	}
+	got, err := checksum(dir)
+	if err != nil {
+		return fmt.Errorf("%w: %v", errDamaged, err) // never os.ErrNotExist
+	}
+	if !bytes.Equal(bytes.TrimSpace(want), []byte(hex.EncodeToString(got))) {
+		return fmt.Errorf("%w: its checksum differs", errDamaged)
+	}
+	return nil
+}
+
+// publish gives a finished entry its name, which makes it visible at once. An
+// entry that another process published meanwhile is as good.
+func publish(tmp, dir string) error {
+	sum, err := checksum(tmp)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrChild, err)
+	}
+	if err := os.WriteFile(filepath.Join(tmp, sumFile), []byte(hex.EncodeToString(sum)), 0o600); err != nil {
+		return fmt.Errorf("writing a cache entry: %w", err)
+	}
+	if err := os.Rename(tmp, dir); err != nil && verify(dir) != nil {
+		return fmt.Errorf("publishing a cache entry: %w", err)
+	}
+	return nil
+}
+
+// Pruned says what Prune removed and what it left.
+type Pruned struct {
+	Removed, Kept           int
+	RemovedBytes, KeptBytes int64
+}
+
+// Prune removes entries that were not used for maxAge, then the longest unused
+// ones until at most maxBytes are left, and what broken compilations left
+// behind. A negative bound does not count. Running programs keep the code they
+// have loaded.
+func Prune(cache string, maxAge time.Duration, maxBytes int64) (Pruned, error) {
+	var p Pruned
+	dirs, err := os.ReadDir(cache)
+	if errors.Is(err, os.ErrNotExist) {
+		return p, nil
+	} else if err != nil {
+		return p, fmt.Errorf("pruning the compilation cache: %w", err)
+	}
+	type entry struct {
+		path string
+		used time.Time
+		size int64
+	}
+	var entries []entry
+	for _, d := range dirs {
+		info, err := d.Info()
+		if err != nil || !d.IsDir() || !ours(d.Name()) {
+			continue
+		}
+		e := entry{filepath.Join(cache, d.Name()), info.ModTime(), 0}
+		e.size = size(e.path)
+		if strings.HasPrefix(d.Name(), tmpPrefix) {
+			if time.Since(e.used) > time.Hour { // no compilation takes that long
+				err = os.RemoveAll(e.path)
+			}
+			if err != nil {
+				return p, fmt.Errorf("pruning the compilation cache: %w", err)
+			}
+			continue
+		}
+		entries = append(entries, e)
+		p.KeptBytes += e.size
+		p.Kept++
+	}
+	slices.SortFunc(entries, func(a, b entry) int { return a.used.Compare(b.used) })
+	for _, e := range entries {
+		if (maxAge < 0 || time.Since(e.used) <= maxAge) && (maxBytes < 0 || p.KeptBytes <= maxBytes) {
+			continue
+		}
+		if err := os.RemoveAll(e.path); err != nil {
+			return p, fmt.Errorf("pruning the compilation cache: %w", err)
+		}
+		p.Kept, p.Removed = p.Kept-1, p.Removed+1
+		p.KeptBytes, p.RemovedBytes = p.KeptBytes-e.size, p.RemovedBytes+e.size
+	}
+	return p, nil
+}
+
+// ours keeps Prune from removing what others put into the folder.
+func ours(name string) bool {
+	if strings.HasPrefix(name, tmpPrefix) {
+		return true
+	}
+	_, err := hex.DecodeString(name)
+	return err == nil && len(name) == 2*sha256.Size
+}
+
+func size(dir string) (n int64) {
+	filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil // it may vanish meanwhile
+		}
+		if info, err := d.Info(); err == nil && info.Mode().IsRegular() {
+			n += info.Size()
+		}
+		return nil
+	})
+	return n
+}

@@ -1,0 +1,4 @@
+package compile
+
+// Confine is confine, for a probe process.
+var Confine = confine
