@@ -209,7 +209,7 @@ func (d *dfa) find(text []byte, from int) (int, error) {
 			return -1, err
 		}
 	}
-	if next == matched && len(text) > from {
+	if next == matched && len(text) > from && text[len(text)-1] != '\n' {
 		return len(text), nil
 	}
 	return -1, nil

@@ -1,0 +1,81 @@
+package files
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The rows of the file tree's attacks, as a model would try them: through the
+// tools, with every right to the workspace.
+func TestFSRowsThroughTools(t *testing.T) {
+	b := newBench(t)
+	top := filepath.Dir(b.dir)
+	canary := filepath.Join(top, "canary")
+	if err := os.WriteFile(canary, []byte("secret"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	os.MkdirAll(top+"/ws-evil", 0o755)
+	os.WriteFile(top+"/ws-evil/f", []byte("secret"), 0o644)
+	b.put("sub/in", "x")
+	for name, target := range map[string]string{"l": "../canary", "d": "../", "abs": canary, "out": "../ws-evil"} {
+		if err := os.Symlink(target, filepath.Join(b.dir, name)); err != nil {
+			t.Skip(err)
+		}
+	}
+	for row, path := range map[string]string{
+		"FS-01": "../canary", "FS-02": "sub/../../canary", "FS-03": "/etc/passwd", "FS-04": "../ws-evil/f", "FS-04 absolute": top + "/ws-evil/f",
+		"FS-05": "l", "FS-05 absolute": "abs", "FS-07": "d/canary", "FS-08": "out/f", "FS-17": "a\x00/../../canary", "uri": "file://" + canary,
+		"FS-20": "/proc/self/environ", "other mount": "/host/etc/passwd",
+	} {
+		for _, tool := range []string{"Read", "ReadFile"} {
+			if res := b.call(tool, args{"path": path}); !res.IsError || strings.Contains(res.Text(), "secret") || strings.Contains(res.Text(), "root:") {
+				t.Errorf("%s: %s %q gives %s", row, tool, path, res.Text())
+			}
+		}
+		if res := b.call("Write", args{"path": path, "content": "pwned"}); !res.IsError {
+			t.Errorf("%s: Write %q gives %s", row, path, res.Text())
+		}
+	}
+	b.fails("Write", args{"path": "d/new", "content": "x"})
+	if res := b.call("ListDir", args{"path": "out/"}); !res.IsError {
+		t.Errorf("FS-08: ListDir gives %s", res.Text())
+	}
+	for _, name := range []string{canary, top + "/ws-evil/f"} {
+		if text, _ := os.ReadFile(name); string(text) != "secret" {
+			t.Errorf("%s holds %q", name, text)
+		}
+	}
+	if left, _ := os.ReadDir(top); len(left) != 3 {
+		t.Errorf("%d names beside the workspace, want 3", len(left))
+	}
+}
+
+func TestFS26FS27ProtectedNames(t *testing.T) {
+	b := newBench(t)
+	b.put(".git/config", "[core]\n")
+	for _, p := range []string{".git/hooks/post-checkout", ".git/config", ".GIT/config", ".elfhost/policy.json", ".mcp.json", "sub/.git/config"} {
+		b.fails("Write", args{"path": p, "content": "x"})
+		b.fails("WriteFile", args{"path": p, "content": "x"})
+	}
+	b.ok("Read", args{"path": ".git/config"})
+	b.fails("Edit", args{"path": ".git/config", "old_string": "core", "new_string": "x"})
+	b.holds(".git/config", "[core]\n")
+}
+
+func TestFS21SpecialFilesDoNotHang(t *testing.T) {
+	b := newBench(t)
+	if !mkfifo(filepath.Join(b.dir, "p")) {
+		t.Skip("no FIFOs here")
+	}
+	start := time.Now()
+	b.fails("Read", args{"path": "p"})
+	b.fails("ReadFile", args{"path": "p"})
+	b.fails("Edit", args{"path": "p", "old_string": "a", "new_string": "b"})
+	wants(t, b.ok("ListDir", args{"path": "."}), "p (pipe)")
+	if took := time.Since(start); took > 2*time.Second {
+		t.Errorf("took %v", took)
+	}
+}
