@@ -16,6 +16,7 @@ import (
 	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/policy"
 	"github.com/elfhost/elfhost/host/reach"
+	"github.com/elfhost/elfhost/host/sandbox/meter"
 	"github.com/elfhost/elfhost/host/sandbox/wasi"
 )
 
@@ -31,11 +32,14 @@ type call struct {
 	watch  *stopwatch
 	sys    *wasi.System
 	logs   *logs
-	budget *reach.Budget
+	budget *reach.Budget // of the network
+	fuel   *meter.Budget
 	tape   *tape // nil: neither recorded nor replayed
 	early  bool  // initialisation or description: nobody's rights
 
 	hostCalls int
+	outside   time.Duration // spent in host functions, less what was waited
+	waited    time.Duration // that the deadline was moved by
 	pending   []byte
 	unread    bool
 	lastErr   string
@@ -67,15 +71,23 @@ func callOf(ctx context.Context) *call {
 	return c
 }
 
+// prepareTime is the least that initialisation and description have: they run
+// once, in an interpreter, perhaps on a busy machine.
+const prepareTime = 10 * time.Second
+
 // begin makes the state of a call and its context. end it.
 func (p *Plugin) begin(ctx context.Context, from host.Call, early bool) (context.Context, *call) {
 	c := &call{plugin: p, from: from, outer: callOf(ctx), limits: p.limits, early: early}
+	if early {
+		c.limits.Time = max(c.limits.Time, prepareTime)
+	}
 	c.receipt = abi.Receipt{Call: from.ID, Tool: from.Tool, Plugin: p.pkg.Manifest.Name, Digest: p.digest()}
 	c.logs = newLogs(p.loader.Log, LogLine{Plugin: p.pkg.Manifest.Name, Tool: from.Tool, Call: from.ID},
 		c.limits.LogLines, c.limits.LogLine)
 	c.budget = reach.NewBudget(c.limits)
 	c.sys = c.system()
 	ctx, c.watch = startWatch(ctx, c.limits.Time, from.Waited)
+	ctx, c.fuel = meter.Start(ctx, meter.Limits{Fuel: c.limits.Fuel, Deadline: c.watch.start.Add(c.limits.Time)})
 	return &callContext{ctx, c}, c
 }
 
@@ -126,6 +138,8 @@ func (c *call) end(err error) abi.Receipt {
 	r := &c.receipt
 	r.Waited = c.from.Waited()
 	r.Wall = wall - r.Waited
+	r.CPU = max(r.Wall-c.outside, 0)
+	r.Fuel = c.fuel.Spent()
 	_, r.BytesIn, r.BytesOut = c.budget.Spent()
 	if c.logs.dropped > 0 {
 		c.hit(limitLog)
@@ -196,16 +210,24 @@ func (c *call) host(name string, mod api.Module, stack []uint64, n int, f func(m
 		c.receipt.HostCalls = map[string]int{}
 	}
 	c.receipt.HostCalls[name]++
+	begin := time.Now()
 	if c.tape == nil {
 		f(wasi.MemoryOf(mod, nil))
 	} else {
 		c.tape.run(name, mod, stack, n, f)
 	}
+	c.outside += time.Since(begin)
 	c.check()
 }
 
-// check ends a guest whose time is over or whose caller has gone.
+// check ends a guest whose time is over or whose caller has gone, and gives
+// back to the others what a person took.
 func (c *call) check() {
+	if more := c.from.Waited() - c.waited; more > 0 {
+		c.waited += more
+		c.outside -= more
+		c.fuel.Extend(more)
+	}
 	c.watch.expired()
 	if err := c.watch.err(); err != nil {
 		panic(err)

@@ -10,6 +10,7 @@ import (
 	"github.com/tetratelabs/wazero/sys"
 
 	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/host/sandbox/meter"
 )
 
 // TrapError is the end of a guest by its own fault: an unreachable
@@ -85,10 +86,22 @@ func guestError(ctx context.Context, err error) error {
 	var (
 		limit *LimitError
 		exit  *sys.ExitError
+		diff  *Difference
+		bug   *HostError
 	)
 	switch {
+	case errors.As(err, &diff):
+		return diff
+	case errors.As(err, &bug):
+		return bug
 	case errors.As(err, &limit):
 		return limit
+	case errors.Is(err, meter.ErrFuel):
+		return &LimitError{Limit: limitFuel}
+	case errors.Is(err, meter.ErrDepth):
+		return &LimitError{Limit: limitDepth}
+	case errors.Is(err, context.DeadlineExceeded) && callOf(ctx) != nil && callOf(ctx).watch.expired():
+		return timeLimit(callOf(ctx).limits.Time)
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.As(err, &exit):

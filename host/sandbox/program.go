@@ -11,129 +11,103 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/elfhost/elfhost/abi"
-	"github.com/elfhost/elfhost/host/sandbox/vet"
-	"github.com/elfhost/elfhost/host/sandbox/wasmbin"
+	"github.com/elfhost/elfhost/host"
+	"github.com/elfhost/elfhost/host/sandbox/image"
+	"github.com/elfhost/elfhost/host/sandbox/pool"
 )
 
 // program is a module that went through the stages: it gives instances.
 type program struct {
-	rt    wazero.Runtime
-	code  wazero.CompiledModule
-	cache wazero.CompilationCache
+	plugin *Plugin
+	rt     wazero.Runtime
+	code   wazero.CompiledModule
+	cache  wazero.CompilationCache
+	base   *image.Base           // nil: instances are started plainly
+	pool   *pool.Pool[*instance] // nil likewise
+	spans  []image.Span
 }
 
-// build takes a module through the stages: bytes → vet → meter → image →
-// compile → pool.
-func (p *Plugin) build(ctx context.Context, progress func(abi.Progress)) (*program, error) {
-	wasm, err := p.wasm()
-	if err != nil {
-		return nil, err
-	}
-	if _, err := p.vet(wasm); err != nil {
-		return nil, err
-	}
-	if progress != nil {
-		progress(abi.Progress{Message: fmt.Sprintf("Compiling the plugin %s for this machine (once).", p.pkg.Manifest.Name)})
-	}
-	return p.compile(ctx, wasm)
-}
-
-// vet refuses what is no acceptable module before anything else reads it.
-func (p *Plugin) vet(wasm []byte) (*vet.Report, error) {
-	profile := vet.Standard()
-	profile.Import = p.importRule()
-	r, err := vet.Check(wasm, profile)
-	if err != nil {
-		return nil, err
-	}
-	return r, checkExports(r)
-}
-
-// importRule allows what the manifest asks for, and says what else would need.
-func (p *Plugin) importRule() func(module, name string, t wasmbin.FuncType) error {
-	allow := allowed(p.pkg.Manifest.Needs)
-	return func(module, name string, t wasmbin.FuncType) error {
-		if c, known := abi.Import(module); known && allow[module] == nil {
-			return fmt.Errorf("it needs the capability %s, which the manifest does not ask for", c)
-		}
-		return allow.Import(module, name, t)
-	}
-}
-
-// checkExports holds the exports against the ABI.
-func checkExports(r *vet.Report) error {
-	i32, i64 := wasmbin.I32, wasmbin.I64
-	for _, e := range [...]struct {
-		name     string
-		required bool
-		params   []wasmbin.ValType
-		results  []wasmbin.ValType
-	}{
-		{abi.ExportAlloc, true, []wasmbin.ValType{i32}, []wasmbin.ValType{i32}},
-		{abi.ExportCall, true, []wasmbin.ValType{i32, i32, i32, i32}, []wasmbin.ValType{i64}},
-		{abi.ExportDescribe, false, nil, []wasmbin.ValType{i64}},
-		{abi.ExportInitialize, false, nil, nil},
-		{abi.ExportReseed, false, []wasmbin.ValType{i32, i32}, nil},
-	} {
-		s, ok := r.Export(e.name)
-		want := wasmbin.FuncType{Params: bytesOf(e.params), Results: bytesOf(e.results)}
-		switch {
-		case !ok && e.required:
-			return abiErrorf("there is no export %q", e.name)
-		case ok && s.Kind != wasmbin.Function:
-			return abiErrorf("the export %q is no function", e.name)
-		case ok && s.Type.String() != want.String():
-			return abiErrorf("the export %q has the type %v, not %v", e.name, s.Type, want)
-		}
-	}
-	if s, ok := r.Export(abi.ExportMemory); !ok || s.Kind != wasmbin.MemoryKind {
-		return abiErrorf("there is no export %q that is a memory", abi.ExportMemory)
-	}
-	return nil
-}
-
-func bytesOf(list []wasmbin.ValType) []byte {
-	var b []byte
-	for _, t := range list {
-		b = append(b, byte(t))
-	}
-	return b
-}
-
-func (p *Plugin) compile(ctx context.Context, wasm []byte) (*program, error) {
-	g := &program{}
-	conf := wazero.NewRuntimeConfig().WithCloseOnContextDone(true).
-		WithMemoryLimitPages(uint32(min((p.limits.Memory+65535)/65536, 65536)))
+// compile makes the machine code, or finds it in the cache.
+func (p *Plugin) compile(ctx context.Context, a *artifact) (g *program, err error) {
+	g = &program{plugin: p}
+	conf := p.runtime(wazero.NewRuntimeConfig())
 	if p.loader.Dir != "" {
-		cache, err := wazero.NewCompilationCacheWithDir(filepath.Join(p.loader.Dir, "code"))
-		if err != nil {
+		if g.cache, err = wazero.NewCompilationCacheWithDir(filepath.Join(p.loader.Dir, "code")); err != nil {
 			return nil, err
 		}
-		g.cache = cache
-		conf = conf.WithCompilationCache(cache)
+		conf = conf.WithCompilationCache(g.cache)
 	}
 	g.rt = wazero.NewRuntimeWithConfig(ctx, conf)
-	err := hostModules(ctx, g.rt)
-	if err == nil {
-		g.code, err = g.rt.CompileModule(ctx, wasm)
+	g.code, err = link(ctx, g.rt, a.module)
+	if err == nil && a.img != nil {
+		g.spans = a.img.Reseed
+		if g.base, err = image.NewBase(a.img); err == nil {
+			g.pool = &pool.Pool[*instance]{New: g.fresh, Max: max(p.limits.Parallel, 1)}
+		}
 	}
 	if err != nil {
-		return nil, errors.Join(err, g.close(ctx))
+		return nil, errors.Join(err, g.close(context.WithoutCancel(ctx)))
 	}
 	return g, nil
 }
 
 func (g *program) close(ctx context.Context) error {
-	err := g.rt.Close(ctx)
-	if g.cache != nil {
-		err = errors.Join(err, g.cache.Close(ctx))
+	var errs []error
+	if g.pool != nil {
+		errs = append(errs, g.pool.Close(ctx))
 	}
-	return err
+	errs = append(errs, g.rt.Close(ctx))
+	if g.cache != nil {
+		errs = append(errs, g.cache.Close(ctx))
+	}
+	if g.base != nil {
+		errs = append(errs, g.base.Close())
+	}
+	return errors.Join(errs...)
 }
 
-// get gives a clean instance for the call. Initialisation has the call's time
-// and nobody's rights.
-func (g *program) get(ctx context.Context, c *call) (*instance, error) {
+// fresh makes an instance from the image. elf_reseed runs in it, so it has the
+// time of a call, and nobody's rights.
+func (g *program) fresh(ctx context.Context) (*instance, error) {
+	cctx, c := g.plugin.begin(ctx, host.Call{Tool: abi.ExportReseed}, true)
+	defer func() { c.end(nil) }()
+	in, err := g.base.New(cctx, func(ctx context.Context) (api.Module, error) {
+		return g.rt.InstantiateModule(ctx, g.code, bare())
+	})
+	if err != nil {
+		return nil, guestError(cctx, err)
+	}
+	return g.instance(in.Module, in), nil
+}
+
+func (g *program) instance(mod api.Module, img *image.Instance) *instance {
+	return &instance{program: g, mod: mod, img: img, alloc: mod.ExportedFunction(abi.ExportAlloc),
+		entry: mod.ExportedFunction(abi.ExportCall), reseed: mod.ExportedFunction(abi.ExportReseed)}
+}
+
+// get gives a clean instance for the call.
+func (g *program) get(ctx context.Context, c *call) (in *instance, err error) {
+	if g.pool == nil {
+		in, err = g.start(ctx, c)
+	} else {
+		in, err = g.pool.Get(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err = c.fuel.Arm(in.mod); err == nil && c.tape != nil {
+		err = in.seed(ctx, c.tape)
+	}
+	if err != nil {
+		g.put(ctx, c, in, true)
+		return nil, err
+	}
+	return in, nil
+}
+
+// start begins a plain instance. Initialisation has the call's time and
+// nobody's rights.
+func (g *program) start(ctx context.Context, c *call) (*instance, error) {
 	early, sys := c.early, c.sys
 	c.early = true
 	c.sys = c.system()
@@ -141,32 +115,80 @@ func (g *program) get(ctx context.Context, c *call) (*instance, error) {
 		c.sys.Close()
 		c.early, c.sys = early, sys
 	}()
-	conf := wazero.NewModuleConfig().WithName("").WithStartFunctions().WithRandSource(rand.Reader)
-	mod, err := g.rt.InstantiateModule(ctx, g.code, conf)
+	mod, err := g.rt.InstantiateModule(ctx, g.code, bare())
 	if err != nil {
-		return nil, guestError(ctx, err)
+		return nil, fmt.Errorf("initialisation: %w", guestError(ctx, err))
 	}
-	in := &instance{mod: mod, alloc: mod.ExportedFunction(abi.ExportAlloc), entry: mod.ExportedFunction(abi.ExportCall)}
-	if f := mod.ExportedFunction(abi.ExportInitialize); f != nil {
-		if _, err := f.Call(ctx); err != nil {
-			mod.Close(ctx)
-			return nil, fmt.Errorf("initialisation: %w", guestError(ctx, err))
-		}
+	if err := initialise(ctx, mod); err != nil {
+		mod.Close(context.WithoutCancel(ctx))
+		return nil, fmt.Errorf("initialisation: %w", guestError(ctx, err))
 	}
-	return in, nil
+	return g.instance(mod, nil), nil
 }
 
 // put gives an instance back. failed: it trapped, or was stopped in the middle.
 func (g *program) put(ctx context.Context, c *call, in *instance, failed bool) {
 	c.receipt.Memory = max(c.receipt.Memory, int64(in.mod.Memory().Size()))
-	in.mod.Close(context.WithoutCancel(ctx))
+	ctx = context.WithoutCancel(ctx)
+	if g.pool == nil {
+		in.mod.Close(ctx)
+		return
+	}
+	g.pool.Put(ctx, in, failed)
 }
 
 // instance is one sandbox. It serves one call at a time.
 type instance struct {
-	mod          api.Module
-	alloc, entry api.Function
-	stack        [4]uint64
+	program              *program
+	mod                  api.Module
+	img                  *image.Instance // nil: a plain instance
+	alloc, entry, reseed api.Function
+	stack                [4]uint64
+}
+
+// Reset brings the instance back to the image.
+func (in *instance) Reset(ctx context.Context) error {
+	cctx, c := in.program.plugin.begin(ctx, host.Call{Tool: abi.ExportReseed}, true)
+	defer func() { c.end(nil) }()
+	return in.img.Reset(cctx)
+}
+
+// Close ends the instance.
+func (in *instance) Close(ctx context.Context) error { return in.img.Close(ctx) }
+
+const seedSize = 32
+
+// seed gives an instance randomness that is recorded, or was.
+func (in *instance) seed(ctx context.Context, t *tape) error {
+	mem := in.mod.Memory()
+	at := 0
+	for _, s := range in.program.spans {
+		b, ok := mem.Read(s.Offset, s.Len)
+		if !ok {
+			return abiErrorf("a region to reseed lies outside the memory")
+		}
+		if t.replay {
+			at += copy(b, t.rec.Seed[min(at, len(t.rec.Seed)):])
+		} else {
+			t.rec.Seed = append(t.rec.Seed, b...)
+		}
+	}
+	if in.reseed == nil {
+		return nil
+	}
+	seed := make([]byte, seedSize)
+	if t.replay {
+		copy(seed, t.rec.Seed[min(at, len(t.rec.Seed)):])
+	} else {
+		rand.Read(seed)
+		t.rec.Seed = append(t.rec.Seed, seed...)
+	}
+	ptr, err := in.pass(ctx, seed)
+	if err != nil {
+		return err
+	}
+	in.stack[0], in.stack[1] = uint64(ptr), seedSize
+	return guestError(ctx, in.reseed.CallWithStack(ctx, in.stack[:]))
 }
 
 // invoke calls a tool.

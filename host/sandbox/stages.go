@@ -1,0 +1,205 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/host"
+	"github.com/elfhost/elfhost/host/sandbox/image"
+	"github.com/elfhost/elfhost/host/sandbox/meter"
+	"github.com/elfhost/elfhost/host/sandbox/vet"
+	"github.com/elfhost/elfhost/host/sandbox/wasi"
+	"github.com/elfhost/elfhost/host/sandbox/wasmbin"
+)
+
+// engine names what the stages make: a change of what they do changes it, and
+// what was kept before is made anew.
+const engine = "elf1-wazero1.12.0-1"
+
+// artifact is what the stages before compiling make of a module.
+type artifact struct {
+	module []byte       // metered
+	img    *image.Image // nil: the module keeps state that no image holds
+}
+
+// build takes a module through the stages: bytes → vet → meter → image →
+// compile → pool. What the first three make is kept on disk.
+func (p *Plugin) build(ctx context.Context, progress func(abi.Progress)) (*program, error) {
+	a, err := p.kept()
+	if err != nil {
+		return nil, err
+	}
+	if a == nil {
+		if progress != nil {
+			progress(abi.Progress{Message: fmt.Sprintf("Compiling the plugin %s for this machine (once).", p.pkg.Manifest.Name)})
+		}
+		wasm, err := p.wasm()
+		if err != nil {
+			return nil, err
+		}
+		if a, err = p.prepare(ctx, wasm); err != nil {
+			return nil, err
+		}
+		if err := p.keep(a); err != nil {
+			return nil, err
+		}
+	}
+	return p.compile(ctx, a)
+}
+
+// prepare is vet → meter → image. Nothing of it makes machine code.
+func (p *Plugin) prepare(ctx context.Context, wasm []byte) (*artifact, error) {
+	report, err := p.vet(wasm)
+	if err != nil {
+		return nil, err
+	}
+	metered, _, err := meter.Rewrite(report.Module, meter.Options{})
+	if err != nil {
+		return nil, err
+	}
+	a := &artifact{module: metered.Encode()}
+	if image.Suitable(report) == nil {
+		a.img, err = p.snapshot(ctx, metered, a.module, report)
+	}
+	return a, err
+}
+
+// snapshot runs the initialisation and a description in the interpreter, and
+// keeps the state. It has prepareTime, and nobody's rights.
+func (p *Plugin) snapshot(ctx context.Context, metered *wasmbin.Module, module []byte, report *vet.Report) (*image.Image, error) {
+	random := image.NewRandom()
+	cctx, c := p.begin(ctx, host.Call{Tool: abi.ExportInitialize}, true)
+	defer func() { c.end(nil) }()
+	c.sys.Close()
+	c.sys = wasi.New(wasi.Config{Stdout: &c.logs.out, Stderr: &c.logs.err, Rand: random})
+	rt := wazero.NewRuntimeWithConfig(ctx, p.runtime(wazero.NewRuntimeConfigInterpreter()))
+	defer rt.Close(context.WithoutCancel(ctx))
+	code, err := link(ctx, rt, module)
+	if err != nil {
+		return nil, err
+	}
+	mod, err := rt.InstantiateModule(cctx, code, bare())
+	if err == nil {
+		err = initialise(cctx, mod)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("initialisation: %w", guestError(cctx, err))
+	}
+	spans := random.FindGo(mod.Memory())
+	// The description is the one call that changes nothing and that every
+	// guest knows: what it leaves warm, no call has to warm.
+	if f := mod.ExportedFunction(abi.ExportDescribe); f != nil {
+		if err := c.fuel.Arm(mod); err != nil {
+			return nil, err
+		}
+		if _, err := f.Call(cctx); err != nil {
+			return nil, fmt.Errorf("%s: %w", abi.ExportDescribe, guestError(cctx, err))
+		}
+	}
+	return image.Snapshot(metered, mod, spans)
+}
+
+func initialise(ctx context.Context, mod api.Module) error {
+	f := mod.ExportedFunction(abi.ExportInitialize)
+	if f == nil {
+		return nil
+	}
+	if err := callOf(ctx).fuel.Arm(mod); err != nil {
+		return err
+	}
+	_, err := f.Call(ctx)
+	return err
+}
+
+// runtime adds to a configuration what all runtimes of the plugin share.
+func (p *Plugin) runtime(c wazero.RuntimeConfig) wazero.RuntimeConfig {
+	return c.WithMemoryLimitPages(uint32(min((p.limits.Memory+65535)/65536, 65536)))
+}
+
+// bare is the configuration of an instance: everything it sees comes through
+// our host functions.
+func bare() wazero.ModuleConfig { return wazero.NewModuleConfig().WithName("").WithStartFunctions() }
+
+// link puts the host modules into a runtime and compiles the module there.
+func link(ctx context.Context, rt wazero.Runtime, module []byte) (wazero.CompiledModule, error) {
+	if err := errors.Join(hostModules(ctx, rt), meter.Instantiate(ctx, rt)); err != nil {
+		return nil, err
+	}
+	return rt.CompileModule(ctx, module)
+}
+
+// key names the artifact on disk: of this module, under these needs (they
+// decided what it may import), made by this engine.
+func (p *Plugin) key() string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\n%s\n", engine, p.pkg.Digest)
+	for _, n := range p.pkg.Manifest.Needs {
+		fmt.Fprintf(h, "%s\n", n.Cap)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+const (
+	plainTag = "elf plain 1\n"
+	imageTag = "elf image 1\n"
+)
+
+// kept reads the artifact of an earlier time, or nothing. A damaged file is as
+// good as none: it is made anew.
+func (p *Plugin) kept() (*artifact, error) {
+	if p.loader.Dir == "" || p.pkg.Digest == "" {
+		return nil, nil
+	}
+	b, err := os.ReadFile(p.file())
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case len(b) < sha256.Size:
+		return nil, nil
+	}
+	sum, body := b[:sha256.Size], b[sha256.Size:]
+	if got := sha256.Sum256(body); !bytes.Equal(got[:], sum) {
+		return nil, nil
+	}
+	if module, ok := bytes.CutPrefix(body, []byte(plainTag)); ok {
+		return &artifact{module: module}, nil
+	}
+	file, ok := bytes.CutPrefix(body, []byte(imageTag))
+	if !ok {
+		return nil, nil
+	}
+	img, err := image.Decode(file, int(p.limits.Memory))
+	if err != nil {
+		return nil, nil
+	}
+	return &artifact{module: img.Module, img: img}, nil
+}
+
+func (p *Plugin) keep(a *artifact) error {
+	if a.img != nil {
+		a.module = a.img.Module
+	}
+	if p.loader.Dir == "" || p.pkg.Digest == "" {
+		return nil
+	}
+	body := append([]byte(plainTag), a.module...)
+	if a.img != nil {
+		body = append([]byte(imageTag), a.img.Encode()...)
+	}
+	sum := sha256.Sum256(body)
+	return writeAtomic(p.file(), append(sum[:], body...))
+}
+
+func (p *Plugin) file() string { return filepath.Join(p.loader.Dir, p.key()+".elf") }
