@@ -29,6 +29,10 @@ type Transport struct {
 	Secrets  []string          // never to appear in an error
 	Base     http.RoundTripper // nil: http.DefaultTransport
 	Idle     time.Duration     // zero: five minutes
+	// Keep hands each event to the request's Notes, and ends a stream that
+	// failed as if it were over, the error in the Notes: for a library that
+	// loses digits of numbers and writes errors to the standard logger.
+	Keep bool
 }
 
 // Client is base with the transport in between. Redirects are refused: a
@@ -49,9 +53,29 @@ func Client(base *http.Client, t Transport) *http.Client {
 
 // Notes is what a request learns from the headers of its answer.
 type Notes struct {
-	mu        sync.Mutex
-	rate      *model.RateLimit
-	requestID string
+	mu     sync.Mutex
+	rate   *model.RateLimit
+	events [][]byte
+	err    error
+}
+
+// Next gives the oldest event that was kept and not given yet.
+func (n *Notes) Next() ([]byte, bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.events) == 0 {
+		return nil, false
+	}
+	e := n.events[0]
+	n.events = n.events[1:]
+	return e, true
+}
+
+// Err is how a kept stream failed.
+func (n *Notes) Err() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.err
 }
 
 type notesKey struct{}
@@ -121,7 +145,7 @@ func (t Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	n, streams := req.Context().Value(notesKey{}).(*Notes)
 	if streams {
 		n.mu.Lock()
-		n.rate, n.requestID = rate(res.Header, time.Now()), id
+		n.rate = rate(res.Header, time.Now())
 		n.mu.Unlock()
 	}
 	if res.StatusCode < 200 || res.StatusCode > 299 {
@@ -130,7 +154,7 @@ func (t Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	if streams && kind != "application/json" && kind != "text/html" { // some servers forget to name the kind
-		res.Body = t.filter(res.Body, id)
+		res.Body = t.filter(res.Body, id, n)
 		return res, nil
 	}
 	return t.whole(res, kind, streams, id)
@@ -176,8 +200,8 @@ func (t Transport) whole(res *http.Response, kind string, streams bool, id strin
 }
 
 // filter is the reading side of a stream.
-func (t Transport) filter(body io.ReadCloser, id string) io.ReadCloser {
-	f := &filter{transport: t, body: body, id: id, wait: t.Idle}
+func (t Transport) filter(body io.ReadCloser, id string, n *Notes) io.ReadCloser {
+	f := &filter{transport: t, body: body, id: id, wait: t.Idle, notes: n}
 	if f.wait == 0 {
 		f.wait = idle
 	}
@@ -190,6 +214,7 @@ type filter struct {
 	body      io.ReadCloser
 	id        string
 	wait      time.Duration
+	notes     *Notes
 	events    *Reader
 	out       bytes.Buffer
 	err       error
@@ -228,7 +253,11 @@ func (f *filter) fill() {
 		f.fail(bad)
 		return
 	}
-	if e.Name != "" {
+	if f.transport.Keep {
+		f.notes.mu.Lock()
+		f.notes.events = append(f.notes.events, e.Data)
+		f.notes.mu.Unlock()
+	} else if e.Name != "" {
 		fmt.Fprintf(&f.out, "event: %s\n", e.Name)
 	}
 	f.out.WriteString("data: ")
@@ -248,6 +277,11 @@ func (f *filter) fail(err error) {
 		e = &model.Error{Code: model.ErrTruncated, Provider: f.transport.Provider, RequestID: f.id, Err: err}
 	}
 	f.err = e
+	if f.transport.Keep {
+		f.notes.mu.Lock()
+		f.notes.err, f.err = e, io.EOF
+		f.notes.mu.Unlock()
+	}
 }
 
 func (f *filter) Close() error { return f.body.Close() }

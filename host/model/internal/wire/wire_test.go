@@ -84,7 +84,7 @@ func FuzzReader(f *testing.F) {
 			t.Fatalf("the chunks matter: %v %v", err, err2)
 		}
 		// What the filter writes reads back as the same events.
-		fl := Transport{}.filter(io.NopCloser(bytes.NewReader(in)), "")
+		fl := Transport{}.filter(io.NopCloser(bytes.NewReader(in)), "", nil)
 		again, _ := io.ReadAll(fl)
 		back, _ := readAll(bytes.NewReader(again))
 		if len(back) > len(whole) {
