@@ -1,0 +1,211 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/host"
+	"github.com/elfhost/elfhost/internal/app"
+	"github.com/elfhost/elfhost/internal/config"
+	"github.com/elfhost/elfhost/internal/fault"
+)
+
+const made = "<!-- Made from the code by `make docs`. -->\n"
+
+// tools lists every tool of both dialects, with its schema as a table and one
+// example that is run while the page is made.
+func tools(ctx context.Context) ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteString(made + "# Tools\n\nEach is called through the same door: the agent's loop, `elfhost call`, and plugins with `tool.call`. *Free* tools are never asked about; the rest ask, unless a rule or the mode allows them.\n")
+	seen := map[string]bool{}
+	for _, d := range []struct{ name, title string }{
+		{"tinyelf", "The default dialect"}, {"acp", "The acp dialect (`--dialect acp`)"},
+	} {
+		fmt.Fprintf(&b, "\n## %s\n", d.title)
+		if err := dialect(ctx, &b, d.name, seen); err != nil {
+			return nil, err
+		}
+	}
+	return b.Bytes(), nil
+}
+
+func dialect(ctx context.Context, b *bytes.Buffer, name string, seen map[string]bool) error {
+	dir, err := os.MkdirTemp("", "elf-docs-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	a, err := open(ctx, dir, name)
+	if err != nil {
+		return err
+	}
+	defer a.Close(ctx)
+	var also []string
+	for _, t := range a.Registry.All() {
+		s := t.Spec()
+		if seen[s.Name] {
+			also = append(also, "`"+s.Name+"`")
+			continue
+		}
+		seen[s.Name] = true
+		if err := page(ctx, b, a, s); err != nil {
+			return fmt.Errorf("%s: %w", s.Name, err)
+		}
+	}
+	if len(also) > 0 {
+		fmt.Fprintf(b, "\nAs in the default dialect: %s.\n", strings.Join(also, ", "))
+	}
+	return nil
+}
+
+// open makes a session over a small workspace, with everything allowed that
+// the examples need.
+func open(ctx context.Context, dir, dialect string) (*app.App, error) {
+	ws := filepath.Join(dir, "ws")
+	for name, text := range workspace {
+		path := filepath.Join(ws, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			return nil, err
+		}
+	}
+	home := filepath.Join(dir, "home")
+	return app.Open(ctx, app.Options{
+		Dir: ws, Dialect: dialect, Mode: host.ModeAuto, Env: func(string) string { return "" }, Session: "docs",
+		Paths: &config.Paths{Config: home, State: filepath.Join(home, "state"), Cache: filepath.Join(home, "cache"), SystemPolicy: filepath.Join(home, "none")},
+	})
+}
+
+var workspace = map[string]string{
+	"notes.md":     "# Notes\n\nThe parser is done.\n",
+	"src/parse.go": "package src\n\n// Parse reads a number.\nfunc Parse(s string) int { return len(s) }\n",
+}
+
+// schemaDoc is the part of a schema that a table shows.
+type schemaDoc struct {
+	Properties map[string]struct {
+		Type        any    `json:"type"`
+		Description string `json:"description"`
+		Enum        []any  `json:"enum"`
+	} `json:"properties"`
+	Required []string `json:"required"`
+}
+
+func page(ctx context.Context, b *bytes.Buffer, a *app.App, s host.Spec) error {
+	asks := "asks"
+	if host.Safe(s) {
+		asks = "free"
+	}
+	origin := string(s.Origin.Source)
+	if s.Origin.Name != "" {
+		origin += " plugin " + s.Origin.Name
+	}
+	fmt.Fprintf(b, "\n### %s\n\n*%s, %s.* %s\n", s.Name, origin, asks, strings.TrimSpace(s.Description))
+	if err := parameters(b, s.Input); err != nil {
+		return err
+	}
+	args, ok := examples[s.Name]
+	if !ok {
+		return nil
+	}
+	res := a.Registry.Invoke(ctx, host.Call{ID: "example", Tool: s.Name, Args: json.RawMessage(args), Caller: host.Caller{Session: "docs"}})
+	if res.IsError {
+		return fmt.Errorf("its example fails: %s", res.Text())
+	}
+	fmt.Fprintf(b, "\n```console\n$ elfhost call %s '%s'\n%s\n```\n", s.Name, args, strings.TrimRight(stable(res), "\n"))
+	return nil
+}
+
+func parameters(b *bytes.Buffer, input json.RawMessage) error {
+	var sc schemaDoc
+	if err := json.Unmarshal(input, &sc); err != nil {
+		return err
+	}
+	names, err := order(input)
+	if err != nil || len(names) == 0 {
+		return err
+	}
+	b.WriteString("\n| parameter | type | |\n|---|---|---|\n")
+	for _, n := range names {
+		p := sc.Properties[n]
+		need := ""
+		for _, r := range sc.Required {
+			if r == n {
+				need = "**required.** "
+			}
+		}
+		typ := fmt.Sprint(p.Type)
+		if list, ok := p.Type.([]any); ok {
+			typ = strings.Trim(fmt.Sprint(list), "[]")
+		}
+		if p.Type == nil {
+			typ = "any"
+		}
+		fmt.Fprintf(b, "| `%s` | %s | %s%s |\n", n, typ, need, strings.ReplaceAll(strings.ReplaceAll(p.Description, "\n", " "), "|", `\|`))
+	}
+	return nil
+}
+
+// order is the properties' own order in the schema's text.
+func order(input json.RawMessage) ([]string, error) {
+	var top struct {
+		Properties json.RawMessage `json:"properties"`
+	}
+	if err := json.Unmarshal(input, &top); err != nil || top.Properties == nil {
+		return nil, err
+	}
+	dec := json.NewDecoder(bytes.NewReader(top.Properties))
+	if _, err := dec.Token(); err != nil {
+		return nil, err
+	}
+	var out []string
+	for dec.More() {
+		k, err := dec.Token()
+		if err != nil {
+			return nil, err
+		}
+		var skip json.RawMessage
+		if err := dec.Decode(&skip); err != nil {
+			return nil, err
+		}
+		out = append(out, fmt.Sprint(k))
+	}
+	return out, nil
+}
+
+// stable is the text of a result without what differs from run to run.
+func stable(r abi.Result) string { return times.ReplaceAllString(r.Text(), "2026-01-02 15:04") }
+
+func errorCodes(context.Context) ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteString(made + "# Error codes\n\n`elfhost explain CODE` prints the same, offline. The exit status is part of the command line's contract.\n\n| code | exit | | what it means and what to do |\n|---|---|---|---|\n")
+	for _, c := range fault.Codes() {
+		fmt.Fprintf(&b, "| %s | %d | %s | %s |\n", c.ID, c.Exit, c.Title, strings.ReplaceAll(c.Explain, "|", `\|`))
+	}
+	return b.Bytes(), nil
+}
+
+func configKeys(context.Context) ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteString(made + "# Configuration\n\n`config.toml` in the user's configuration folder, and `.elfhost/config.toml` in a project, which counts for less: keys marked *user* are read from the user's file alone, keys marked *trust* from a project only once a person trusts the folder. `elfhost config explain KEY` says which file and line won.\n\n| key | type | default | | |\n|---|---|---|---|---|\n")
+	for _, k := range config.Keys() {
+		who := ""
+		switch {
+		case k.User:
+			who = "user"
+		case k.Trust:
+			who = "trust"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", k.Name, k.Type, k.Default, who, strings.ReplaceAll(k.Doc, "|", `\|`))
+	}
+	return b.Bytes(), nil
+}
