@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/elfhost/elfhost/abi"
@@ -43,7 +44,7 @@ func (t *Tree) ReadFile(ctx context.Context, r policy.Rights, name string, limit
 		return nil, err
 	}
 	if info.IsDir() {
-		return nil, pathError("read", name, errors.New("is a directory"))
+		return nil, pathError("read", name, syscall.EISDIR)
 	}
 	if info.Size() > limit {
 		return nil, pathError("read", name, tooLarge(limit))

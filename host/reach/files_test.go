@@ -83,6 +83,28 @@ func TestFS05SymlinkPreexisting(t *testing.T) {
 	}
 }
 
+// FS-06: the tree makes no links at all. One made by somebody else during the
+// session, a program say, is treated as one that was there before.
+func TestFS06SymlinkGuestMade(t *testing.T) {
+	w := newWorld(t)
+	r := readWrite(t)
+	if _, err := read(w, r, "/ws/a.txt"); err != nil {
+		t.Fatal(err)
+	}
+	link(t, "../canary", w.host("l"))
+	if got, err := read(w, r, "/ws/l"); !errors.Is(err, denied) {
+		t.Errorf("%q, %v", got, err)
+	}
+	for _, flag := range []int{os.O_WRONLY, os.O_RDWR | os.O_TRUNC, os.O_WRONLY | os.O_CREATE, os.O_WRONLY | os.O_APPEND} {
+		if f, err := w.Open(bg, r, "/ws/l", flag, 0o644); !errors.Is(err, denied) {
+			t.Errorf("flag %#x: %v, %v", flag, f, err)
+		}
+	}
+	if _, err := w.WriteFile(bg, r, "/ws/l", strings.NewReader("pwned"), WriteOptions{}); !errors.Is(err, denied) {
+		t.Error(err) // newWorld checks the canary
+	}
+}
+
 func TestFS07SymlinkDirComponent(t *testing.T) {
 	w := newWorld(t)
 	link(t, "../", w.host("d"))
@@ -612,6 +634,32 @@ func TestListing(t *testing.T) {
 	link(t, w.canary, w.host("abs"))
 	if target, err := w.ReadLink(bg, readWrite(t), "/ws/abs"); !errors.Is(err, denied) {
 		t.Error(target, err)
+	}
+}
+
+func TestOnTheWay(t *testing.T) {
+	w := newWorld(t)
+	put(t, w.host("docs/in/f"), "text")
+	link(t, "docs", w.host("way"))
+	r := give(t, "fs.read /ws/docs/in/**", "fs.write /ws/way/x")
+	r.Note = func(u policy.Use, err error) { t.Errorf("%v was noted: %v", u, err) }
+	for _, name := range []string{"/ws", "/ws/docs"} {
+		if info, err := w.Stat(bg, r, name); err != nil || !info.IsDir() {
+			t.Errorf("%s: %v, %v", name, info, err)
+		}
+	}
+	list, err := w.ReadDir(bg, r, "/")
+	if err != nil || len(list) != 1 {
+		t.Error(list, err)
+	}
+	r.Note = nil
+	for _, name := range []string{"/ws/a.txt", "/ws/sub", "/ws/way"} {
+		if info, err := w.Stat(bg, r, name); !errors.Is(err, denied) {
+			t.Errorf("%s: %v, %v", name, info, err)
+		}
+	}
+	if _, err := w.ReadDir(bg, r, "/ws"); !errors.Is(err, denied) {
+		t.Errorf("listing: %v", err)
 	}
 }
 

@@ -121,7 +121,9 @@ func firstHop(req *Request, agent string) (*hop, error) {
 	if agent != "" && c.header.Get("User-Agent") == "" {
 		c.header.Set("User-Agent", agent)
 	}
-	c.header.Set("Accept-Encoding", "gzip")
+	if c.header.Get("Range") == "" { // a range of what was packed is of no use
+		c.header.Set("Accept-Encoding", "gzip")
+	}
 	return c, nil
 }
 
@@ -161,7 +163,7 @@ func (h *HTTP) send(ctx context.Context, r policy.Rights, c *hop, b *Budget) (*h
 	}
 	p, host, addrs := h.connections(), c.url.Host, []netip.Addr(nil)
 	rt := p.proxied
-	if rt == nil {
+	if rt == nil || thisMachine(c.url.Hostname()) {
 		var err error
 		if addrs, err = h.addresses(ctx, r, c.method, c.url); err != nil {
 			return nil, err
@@ -184,6 +186,12 @@ func (h *HTTP) send(ctx context.Context, r policy.Rights, c *hop, b *Budget) (*h
 		return nil, h.failed(ctx, c, err)
 	}
 	return resp, nil
+}
+
+// thisMachine: a proxy would look for it at itself.
+func thisMachine(host string) bool {
+	a, err := netip.ParseAddr(host)
+	return err == nil && a.Unmap().IsLoopback() || host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
 
 func clone(u *url.URL) *url.URL { c := *u; return &c }

@@ -26,7 +26,7 @@ import (
 type HTTP struct {
 	// Proxy comes from the system policy only. It resolves the names, so with it
 	// an address is checked where the URL spells one; what a name may resolve to
-	// is the proxy's to decide.
+	// is the proxy's to decide. This machine itself is reached without it.
 	Proxy *url.URL
 	// TLS holds extra roots and client certificates; ServerName is never taken
 	// from it. Nil: the system's roots. TLSFiles makes one.

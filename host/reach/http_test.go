@@ -227,9 +227,9 @@ func TestNET08DNSRebind(t *testing.T) {
 	hits := 0
 	local := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hits++ }))
 	defer local.Close()
-	var host, sni string
+	var host, sni, proto string
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host, sni = r.Host, r.TLS.ServerName
+		host, sni, proto = r.Host, r.TLS.ServerName, r.Proto
 	}))
 	s.EnableHTTP2 = true
 	s.StartTLS()
@@ -243,8 +243,8 @@ func TestNET08DNSRebind(t *testing.T) {
 	if _, err := get(w, r, "https://example.com:"+port+"/"); err != nil {
 		t.Fatal(err)
 	}
-	if host != "example.com:"+port || sni != "example.com" {
-		t.Errorf("host %q, sni %q", host, sni)
+	if host != "example.com:"+port || sni != "example.com" || proto != "HTTP/2.0" {
+		t.Errorf("host %q, sni %q, %s", host, sni, proto)
 	}
 	if len(w.lookups) != 1 || len(w.dialled) != 1 || w.dialled[0] != net.JoinHostPort(public, port) {
 		t.Errorf("looked up %v, dialled %v", w.lookups, w.dialled)
@@ -428,6 +428,13 @@ func TestNET20ProxyEnv(t *testing.T) {
 	r := give(t, "net.http public")
 	if got, err := get(p, r, "http://good.test/x"); got != "by proxy" || err != nil || asked != "http://good.test/x" {
 		t.Errorf("%q, %v, asked for %q", got, err, asked)
+	}
+	p.routes["127.0.0.1:80"] = httptest.NewServer(text("local")).Listener.Addr().String()
+	if got, err := get(p, give(t, "net.http http://127.0.0.1"), "http://127.0.0.1/"); got != "local" || err != nil {
+		t.Errorf("this machine goes past the proxy: %q, %v", got, err)
+	}
+	if _, err := get(p, r, "http://10.0.0.1/"); !errors.Is(err, denied) {
+		t.Errorf("a private address through the proxy: %v", err)
 	}
 	if _, err := get(p, r, "http://127.0.0.1/"); !errors.Is(err, denied) {
 		t.Errorf("a private address through the proxy: %v", err)

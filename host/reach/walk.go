@@ -2,7 +2,6 @@ package reach
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -12,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host/policy"
@@ -360,7 +360,7 @@ func (f *Folder) Open(name string) (*File, error) {
 		return nil, pathError("open", full, err)
 	}
 	if err = f.admit(name)(id); err == nil && id.folder {
-		err = errors.New("is a directory")
+		err = syscall.EISDIR
 	}
 	if err != nil {
 		file.Close()

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"syscall"
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host/policy"
@@ -53,7 +54,7 @@ func (t *Tree) writeFile(ctx context.Context, r policy.Rights, name string, data
 		return nil, err
 	}
 	if p.m == nil || p.rel == "." {
-		return nil, errIsFolder
+		return nil, syscall.EISDIR
 	}
 	dir := filepath.FromSlash(path.Dir(p.rel))
 	if o.Parents {
@@ -77,8 +78,6 @@ func (t *Tree) writeFile(ctx context.Context, r policy.Rights, name string, data
 	return p.m.replace(ctx, p.rel, data, o, old)
 }
 
-var errIsFolder = fmt.Errorf("it is a folder: %w", abi.ErrInvalid)
-
 // replaceable says what is there now (nil: nothing), or why it must stay.
 func (t *Tree) replaceable(r policy.Rights, p place, o WriteOptions) (fs.FileInfo, error) {
 	old, err := p.m.root.Lstat(filepath.FromSlash(p.rel))
@@ -90,7 +89,7 @@ func (t *Tree) replaceable(r policy.Rights, p place, o WriteOptions) (fs.FileInf
 	case o.New:
 		return nil, fs.ErrExist
 	case old.IsDir():
-		return nil, errIsFolder
+		return nil, syscall.EISDIR
 	case !old.Mode().IsRegular():
 		return nil, errNotRegular
 	case old.Mode().Perm()&0o222 == 0: // a rename would pass over what the mode says
