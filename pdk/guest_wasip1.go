@@ -42,7 +42,7 @@ func elfCall(tool unsafe.Pointer, toolLen uint32, args unsafe.Pointer, argsLen u
 
 //go:wasmexport elf_describe
 func elfDescribe() uint64 {
-	data, err := json.Marshal(Describe())
+	data, err := json.Marshal(describe())
 	if err != nil {
 		return reply(abi.ReplyError, []byte(err.Error()))
 	}

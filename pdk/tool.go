@@ -90,8 +90,8 @@ func (s *toolset) find(name string) (tool, bool) {
 	return tool{}, false
 }
 
-// Describe returns what elf_describe replies: every registered tool.
-func Describe() abi.Description {
+// describe returns what elf_describe replies: every registered tool.
+func describe() abi.Description {
 	d := abi.Description{ABI: abi.Version}
 	for _, t := range plugin.tools {
 		decl := abi.ToolDecl{

@@ -94,6 +94,7 @@ func TestSchema(t *testing.T) {
 			t.Errorf("the schema lacks\n%s\nin\n%s", want, got)
 		}
 	}
+	_ = everything{private: 1}
 	if strings.Contains(got, "Hidden") || strings.Contains(got, "private") {
 		t.Errorf("a hidden field is in the schema: %s", got)
 	}

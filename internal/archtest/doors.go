@@ -16,9 +16,10 @@ var rooms = []room{
 	{"abi", nil},
 	{"pdk", []string{"abi"}},
 	{"pdk/pdktest", []string{"abi", "pdk"}},
+	{"pdk/pdkhttp", []string{"abi", "pdk"}},
 	{"plugins", []string{"abi"}},
-	{"plugins/...", []string{"abi", "pdk", "pdk/pdktest"}},
-	{"examples/...", []string{"abi", "pdk", "pdk/pdktest"}},
+	{"plugins/...", []string{"abi", "pdk", "pdk/pdktest", "pdk/pdkhttp"}},
+	{"examples/...", []string{"abi", "pdk", "pdk/pdktest", "pdk/pdkhttp"}},
 
 	{"host", []string{"abi", "host/policy", "host/schema"}},
 	{"host/schema", []string{"abi"}},

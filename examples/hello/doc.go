@@ -1,0 +1,2 @@
+// Hello is the smallest plugin: one tool that needs nothing.
+package main

@@ -1,0 +1,4 @@
+package pdk
+
+// Describe is for the tests of this folder.
+var Describe = describe
