@@ -37,6 +37,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/tetratelabs/wazero"
@@ -93,6 +94,8 @@ type Artifact struct {
 	Key string
 	Hit bool   // it was there before
 	dir string // empty where the engine interprets
+	// checked is set while Run's own look at the entry has not been used.
+	checked atomic.Bool
 }
 
 // Run gives the compiled form of module, from the cache or from a child.
@@ -105,6 +108,7 @@ func Run(ctx context.Context, module []byte, o Options) (*Artifact, error) {
 	switch err := verify(a.dir); {
 	case err == nil:
 		a.Hit = true
+		a.checked.Store(true)
 		now := time.Now()
 		_ = os.Chtimes(a.dir, now, now) // for Prune; a read-only cache still works
 		return a, nil
@@ -124,18 +128,25 @@ func Run(ctx context.Context, module []byte, o Options) (*Artifact, error) {
 	if err := spawn(ctx, module, tmp, o); err != nil {
 		return nil, fmt.Errorf("compiling a module of %d bytes: %w", len(module), err)
 	}
-	return a, publish(tmp, a.dir)
+	if err := publish(tmp, a.dir); err != nil {
+		return nil, err
+	}
+	a.checked.Store(true)
+	return a, nil
 }
 
 // Config gives a runtime configuration that finds the artifact, and the cache
 // that it uses, which is closed after the runtime. Memory and other limits may
-// be set on it; features and termination checks may not.
+// be set on it; features and termination checks may not. The first call after
+// Run relies on Run's check of the entry, later ones check again.
 func (a *Artifact) Config() (wazero.RuntimeConfig, wazero.CompilationCache, error) {
 	if a.dir == "" {
 		return interpreter(), wazero.NewCompilationCache(), nil
 	}
-	if err := verify(a.dir); err != nil {
-		return nil, nil, fmt.Errorf("loading compiled code: %w", err)
+	if !a.checked.Swap(false) { // Run has just done so
+		if err := verify(a.dir); err != nil {
+			return nil, nil, fmt.Errorf("loading compiled code: %w", err)
+		}
 	}
 	cache, err := wazero.NewCompilationCacheWithDir(a.dir)
 	if err != nil {

@@ -138,6 +138,7 @@ func TestDamagedEntryIsCompiledAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		works(t, a, module)
 		code, err := filepath.Glob(filepath.Join(dir, a.Key, "wazero-*", "*"))
 		if err != nil || len(code) != 1 {
 			t.Fatalf("entry %v, %v", code, err)

@@ -2,7 +2,9 @@ package image
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
+	"os"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -109,3 +111,27 @@ func (m *memory) size() int { return m.used }
 
 // reset drops the private pages: the image's come back, the rest reads zero.
 func (m *memory) reset() error { return unix.Madvise(m.reserved[:m.used], unix.MADV_DONTNEED) }
+
+// touched counts the pages that differ from the image's own: present, and not
+// backed by the memory file (Documentation/admin-guide/mm/pagemap.rst).
+func (m *memory) touched() (int, error) {
+	const entry, present, file = 8, 1 << 63, 1 << 61
+	f, err := os.Open("/proc/self/pagemap")
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	size := os.Getpagesize()
+	table := make([]byte, (m.used+size-1)/size*entry)
+	at := int64(uintptr(unsafe.Pointer(&m.reserved[0]))/uintptr(size)) * entry
+	if _, err := f.ReadAt(table, at); err != nil {
+		return 0, err
+	}
+	n := 0
+	for ; len(table) > 0; table = table[entry:] {
+		if v := binary.NativeEndian.Uint64(table); v&present != 0 && v&file == 0 {
+			n++
+		}
+	}
+	return n, nil
+}

@@ -2,6 +2,8 @@
 
 package image
 
+import "errors"
+
 // cow is the portable form: every instance copies the image.
 type cow struct{ mem []byte }
 
@@ -44,3 +46,5 @@ func (m *memory) reset() error {
 	copy(m.buf, m.image)
 	return nil
 }
+
+func (m *memory) touched() (int, error) { return 0, errors.ErrUnsupported }

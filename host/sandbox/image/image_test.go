@@ -238,6 +238,25 @@ func TestGrownMemoryIsRefused(t *testing.T) {
 	}
 }
 
+func TestTouchedPages(t *testing.T) {
+	in := maker(t, prepare(t, wasmtest.C(t), nil))()
+	before, err := in.Touched()
+	if errors.Is(err, errors.ErrUnsupported) {
+		t.Skip("this platform does not count pages")
+	}
+	call(t, in.Module, "fill", 1) // 16 pages of 4 KiB
+	after, err := in.Touched()
+	if err != nil || after < before+16 || after > before+40 {
+		t.Errorf("%d pages, then %d, %v", before, after, err)
+	}
+	if err := in.Reset(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := in.Touched(); err != nil || again > before+1 {
+		t.Errorf("%d pages after a reset, %d before, %v", again, before, err)
+	}
+}
+
 func TestGlobalsOfEveryType(t *testing.T) {
 	globals := wasmtest.Section(wasmbin.GlobalSection, wasmtest.Vec(
 		[]byte{0x7f, 1, 0x41, 1, 0x0b}, []byte{0x7e, 1, 0x42, 2, 0x0b},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -76,4 +77,28 @@ func figure(name string, v, goal float64) {
 		verdict = "short"
 	}
 	fmt.Printf("figure\t%s\t%.2f\t%.2f\t%s\n", name, v, goal, verdict)
+}
+
+// BenchmarkDeadline prints how late endless guests end, the median of ten; the
+// worst says how busy the machine was.
+func BenchmarkDeadline(b *testing.B) {
+	for _, c := range []struct {
+		guest, fn string
+		arg       uint64
+	}{{"c", "spin", 1}, {"c", "forever", 60}, {"go", "spin", 0}, {"go", "fib", 60}} {
+		metered := rewrite(b, guest(b, c.guest))
+		var late []time.Duration
+		const rounds = 10
+		for range rounds {
+			mod := start(b, metered)
+			deadline := time.Now().Add(30 * time.Millisecond)
+			if _, _, err := run(context.Background(), mod, meter.Limits{Deadline: deadline}, c.fn, c.arg); err == nil {
+				b.Fatal("the guest ended")
+			}
+			late = append(late, time.Since(deadline))
+		}
+		slices.Sort(late)
+		fmt.Printf("%s %s: late %v to %v\n", c.guest, c.fn, late[0], late[rounds-1])
+		figure(fmt.Sprintf("ms late at the deadline, %s %s", c.guest, c.fn), late[rounds/2].Seconds()*1e3, 3)
+	}
 }

@@ -301,6 +301,16 @@ func TestWL07TableGrowLoop(t *testing.T) {
 	}
 }
 
+// WL-08: a loop of memory.grow ends at the runtime's limit, and is charged.
+func TestWL08MemoryGrowLoop(t *testing.T) {
+	code := []byte{0x03, 0x40, 0x41, 16, 0x40, 0, 0x41, 0x7f, 0x47, 0x0d, 0, 0x0b, 0x3f, 0}
+	wasm := wasmtest.Program([]wasmtest.Func{{Export: "f", Params: []byte{0x7f}, Results: []byte{0x7f}, Code: code}})
+	pages, b, err := run(context.Background(), start(t, rewrite(t, wasm)), meter.Limits{}, "f", 0)
+	if err != nil || pages != 1009 || b.Spent() < 1008*1024 {
+		t.Errorf("the memory grew to %d pages for %d units, %v", pages, b.Spent(), err)
+	}
+}
+
 // Two modules in one runtime that call each other share one budget.
 func TestOneBudgetForLinkedModules(t *testing.T) {
 	mod := start(t, rewrite(t, wasmtest.C(t)))
