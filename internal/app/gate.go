@@ -56,8 +56,8 @@ func (a *App) openGate(context.Context) error {
 	return nil
 }
 
-// record writes a verdict to the audit log. A log that cannot be written stops
-// the session's next call rather than let it go unrecorded: see Health.
+// record writes a verdict to the audit log. That a log cannot be written is
+// told to the person, once; the calls go on.
 func (a *App) record(v host.Verdict) {
 	r := audit.Record{
 		Event: audit.EventVerdict, Session: v.Call.Caller.Session, Agent: v.Call.Caller.Agent,
