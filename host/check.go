@@ -104,17 +104,21 @@ func (g *Gate) Check(ctx context.Context, s Spec, c Call) error {
 	if d != nil {
 		v.Reason, v.Where = d.Why, d.Where
 	}
-	g.audit(v)
-	if d != nil {
+	err := g.audit(v)
+	switch {
+	case d != nil:
 		return d
+	case err != nil: // nothing happens that leaves no trace
+		return &Denied{Call: c, Origin: s.Origin, Layer: "audit", Why: "the audit log cannot be written: " + err.Error(), Final: true}
 	}
 	return nil
 }
 
-func (g *Gate) audit(v Verdict) {
-	if g.Audit != nil {
-		g.Audit(v)
+func (g *Gate) audit(v Verdict) error {
+	if g.Audit == nil {
+		return nil
 	}
+	return g.Audit(v)
 }
 
 func (g *Gate) decide(ctx context.Context, s Spec, c Call, v *Verdict) *Denied {

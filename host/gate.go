@@ -33,9 +33,11 @@ type Gate struct {
 	// Granted gives what persons granted to a plugin or a bundled plugin. It is
 	// asked at each call, so that a revocation acts at once. Nil: nothing.
 	Granted  func(Origin) policy.Grants
-	Approver Approver      // nil: nobody is there, a question is a denial
-	Memory   Memory        // nil: nothing is kept past the session
-	Audit    func(Verdict) // may be nil; must be safe for concurrent use
+	Approver Approver // nil: nobody is there, a question is a denial
+	Memory   Memory   // nil: nothing is kept past the session
+	// Audit keeps every verdict; it must be safe for concurrent use. A call whose
+	// verdict cannot be kept is refused. Nil: nothing is kept.
+	Audit func(Verdict) error
 
 	state gateState
 }

@@ -118,7 +118,7 @@ func TestTUI05NobodyThere(t *testing.T) {
 // says which rule in which file.
 func TestPOL01Precedence(t *testing.T) {
 	var verdicts []Verdict
-	g := &Gate{Mode: ModeAuto, Approver: &person{}, Audit: func(v Verdict) { verdicts = append(verdicts, v) }, Policy: layers(t,
+	g := &Gate{Mode: ModeAuto, Approver: &person{}, Audit: func(v Verdict) error { verdicts = append(verdicts, v); return nil }, Policy: layers(t,
 		policy.Layer{Kind: policy.System, File: "/etc/elfhost/policy.toml", Tools: []policy.Rule{rule(t, policy.Deny, "mcp__*", "/etc/elfhost/policy.toml:7")}},
 		policy.Layer{Kind: policy.User, Tools: []policy.Rule{rule(t, policy.Allow, "mcp__x__y", "")}},
 		policy.Layer{Kind: policy.Project, Tools: []policy.Rule{rule(t, policy.Allow, "mcp__x__y", "")}})}
@@ -403,5 +403,16 @@ func TestA05ChildIsNarrower(t *testing.T) {
 	refusedWith(t, r.Under(grandchild), "Write", `{}`, "plan mode")
 	if err := grandchild.Switch(ModeAuto); err != nil || grandchild.Current() != ModePlan {
 		t.Errorf("%v, %s", err, grandchild.Current())
+	}
+}
+
+// What leaves no trace does not happen: a log that cannot be written refuses
+// even the safe set.
+func TestAuditThatFailsRefuses(t *testing.T) {
+	g := &Gate{Audit: func(Verdict) error { return errors.New("disk full") }}
+	err := g.Check(t.Context(), Spec{Name: "Read", Origin: Origin{Source: Builtin}}, Call{Tool: "Read"})
+	var d *Denied
+	if !errors.As(err, &d) || d.Layer != "audit" || !strings.Contains(d.Why, "disk full") {
+		t.Fatalf("got %v", err)
 	}
 }

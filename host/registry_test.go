@@ -125,7 +125,7 @@ func TestChanged(t *testing.T) {
 
 // TestHammer runs everything at once; the race detector is the judge.
 func TestHammer(t *testing.T) {
-	g := &Gate{Approver: &person{answer: says(Session)}, Memory: &mem{}, Audit: func(Verdict) {}}
+	g := &Gate{Approver: &person{answer: says(Session)}, Memory: &mem{}, Audit: func(Verdict) error { return nil }}
 	r := registry(t, Options{Gate: g}, builtin("Read"), bash())
 	var wg sync.WaitGroup
 	for i := range 4 {

@@ -165,7 +165,7 @@ func (t *trial) note(u policy.Use, err error) {
 		v.Where, v.Reason = d.Where, d.Why
 	}
 	if wasAsked || err != nil || t.spec.Origin.Source != Builtin {
-		t.gate.audit(v)
+		_ = t.gate.audit(v) // a log that is broken refuses the next call
 	}
 }
 

@@ -90,7 +90,7 @@ func TestDecideAsksAboutTheUse(t *testing.T) {
 	var verdicts []Verdict
 	m := &mem{}
 	p := &person{}
-	g := &Gate{Approver: p, Memory: m, Audit: func(v Verdict) { verdicts = append(verdicts, v) },
+	g := &Gate{Approver: p, Memory: m, Audit: func(v Verdict) error { verdicts = append(verdicts, v); return nil },
 		Granted: func(Origin) policy.Grants { return granted(t) }}
 	g.state.rules = []Rule{{Pattern: "fetch", Plugin: "acme"}}
 	r := registry(t, Options{Gate: g}, f)
@@ -194,7 +194,7 @@ func TestClockStandsStill(t *testing.T) {
 func TestEveryVerdictIsAudited(t *testing.T) {
 	var mu sync.Mutex
 	by := map[string]int{}
-	g := &Gate{Approver: &person{}, Audit: func(v Verdict) { mu.Lock(); by[v.By]++; mu.Unlock() }}
+	g := &Gate{Approver: &person{}, Audit: func(v Verdict) error { mu.Lock(); by[v.By]++; mu.Unlock(); return nil }}
 	r := registry(t, Options{Gate: g}, builtin("Read"), bash())
 	for range 3 {
 		call(t, r, "Read", `{}`)

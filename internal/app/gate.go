@@ -56,9 +56,9 @@ func (a *App) openGate(context.Context) error {
 	return nil
 }
 
-// record writes a verdict to the audit log. That a log cannot be written is
-// told to the person, once; the calls go on.
-func (a *App) record(v host.Verdict) {
+// record writes a verdict to the audit log; a call whose verdict cannot be
+// written does not happen.
+func (a *App) record(v host.Verdict) error {
 	r := audit.Record{
 		Event: audit.EventVerdict, Session: v.Call.Caller.Session, Agent: v.Call.Caller.Agent,
 		Call: v.Call.ID, Tool: v.Call.Tool, Source: string(v.Origin.Source), Plugin: v.Origin.Name,
@@ -75,9 +75,7 @@ func (a *App) record(v host.Verdict) {
 	} else {
 		r.Args = scrub(string(v.Call.Args))
 	}
-	if err := a.Audit.Append(r); err != nil {
-		a.note("the audit log cannot be written: %v", err)
-	}
+	return a.Audit.Append(r)
 }
 
 // KeepReceipt writes what a sandboxed call cost to the audit log.

@@ -63,7 +63,7 @@ func Invoke(w io.Writer) (err error) {
 	validate := func() { fail(sch.ValidateValue(value)) }
 	record := func() { fail(log.Append(line)) }
 
-	open := func(record func(host.Verdict)) func() {
+	open := func(record func(host.Verdict) error) func() {
 		r := host.New(host.Options{Gate: &host.Gate{Audit: record}})
 		fail(r.Add(noop{json.RawMessage(input)}))
 		c := host.Call{ID: "c", Tool: "Read", Args: json.RawMessage(args), Caller: host.Caller{Session: "s"}}
@@ -73,10 +73,10 @@ func Invoke(w io.Writer) (err error) {
 			}
 		}
 	}
-	audited := open(func(v host.Verdict) {
+	audited := open(func(v host.Verdict) error {
 		l := line
 		l.Args = string(v.Call.Args)
-		fail(log.Append(l))
+		return log.Append(l)
 	})
 	silent := open(nil)
 	decode()
