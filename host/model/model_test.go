@@ -1,0 +1,141 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/elfhost/elfhost/abi"
+)
+
+func TestKnown(t *testing.T) {
+	p, err := Known()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := time.Parse(time.DateOnly, p.Date); err != nil {
+		t.Error(err)
+	}
+	for id, want := range map[string]float64{
+		"claude-sonnet-4-5-20250929": 3, "claude-opus-4-5-20251101": 5, "claude-opus-4-1-20250805": 15, "anthropic/claude-sonnet-4": 3,
+		"gpt-5-2025-08-07": 1.25, "gpt-5-mini": 0.25, "gpt-4o-mini-2024-07-18": 0.15, "o3": 2, "gemini-2.5-flash": 0.3,
+	} {
+		f, ok := p.Find(id)
+		if !ok || f.Input != want || f.Window == 0 {
+			t.Errorf("%s: %+v %v, want %v", id, f, ok, want)
+		}
+	}
+	for _, id := range []string{"", "gpt-55", "o30", "qwen3:8b", "gpt-4"} {
+		if f, ok := p.Find(id); ok {
+			t.Errorf("%q is found as %+v", id, f)
+		}
+	}
+	for name, f := range p.Models {
+		if f.Input <= 0 || f.Output < f.Input || f.CacheRead > f.Input {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
+}
+
+func TestCost(t *testing.T) {
+	p := Price{Input: 3, Output: 15, CacheRead: 0.3, CacheWrite: 3.75}
+	got := p.Cost(Usage{Input: 1000, Output: 2000, CacheRead: 10_000, CacheWrite: 4000, Reasoning: 1500})
+	if want := 0.003 + 0.03 + 0.003 + 0.015; math.Abs(got-want) > 1e-12 {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if got := (Price{Input: 1}).Cost(Usage{CacheWrite: 1e6}); got != 1 {
+		t.Errorf("writing to the cache for nothing: %v", got)
+	}
+}
+
+func TestCheck(t *testing.T) {
+	call := func(id string) Block { return Block{Call: &Call{ID: id, Name: "t"}} }
+	res := func(id string) Block { return Block{Result: &CallResult{ID: id, Name: "t", Result: abi.Text("r")}} }
+	user := User(abi.TextBlock("hi"))
+	for name, c := range map[string]struct {
+		in []Message
+		ok bool
+	}{
+		"fine":           {[]Message{user, {RoleAssistant, []Block{call("a"), call("b")}}, {RoleTool, []Block{res("a"), res("b")}}, user}, true},
+		"empty":          {nil, true},
+		"no result":      {[]Message{{RoleAssistant, []Block{call("a")}}}, false},
+		"someone talks":  {[]Message{{RoleAssistant, []Block{call("a")}}, user, {RoleTool, []Block{res("a")}}}, false},
+		"order":          {[]Message{{RoleAssistant, []Block{call("a"), call("b")}}, {RoleTool, []Block{res("b"), res("a")}}}, false},
+		"twice":          {[]Message{{RoleAssistant, []Block{call("a")}}, {RoleTool, []Block{res("a"), res("a")}}}, false},
+		"same id again":  {[]Message{{RoleAssistant, []Block{call("a")}}, {RoleTool, []Block{res("a")}}, {RoleAssistant, []Block{call("a")}}, {RoleTool, []Block{res("a")}}}, false},
+		"nameless":       {[]Message{{RoleAssistant, []Block{call("")}}, {RoleTool, []Block{res("")}}}, false},
+		"a stray result": {[]Message{user, {RoleTool, []Block{res("a")}}}, false},
+		"no blocks":      {[]Message{{Role: RoleUser}}, false},
+	} {
+		if err := Check(c.in); (err == nil) != c.ok {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+type failing struct {
+	errs []error
+	n    int
+}
+
+func (f *failing) Stream(context.Context, Request) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		f.n++
+		if f.n <= len(f.errs) {
+			if yield(Event{Kind: KindText, Text: "x"}, nil) {
+				yield(Event{}, f.errs[f.n-1])
+			}
+			return
+		}
+		_ = yield(Event{Kind: KindText, Text: "y"}, nil) && yield(Event{Kind: KindStop, Stop: StopEnd}, nil)
+	}
+}
+
+func TestRetry(t *testing.T) {
+	again, wrong := &Error{Code: ErrOverload}, &Error{Code: ErrAuth}
+	patient := &Error{Code: ErrRateLimit, RetryAfter: 30 * time.Millisecond}
+	forever := &Error{Code: ErrRateLimit, RetryAfter: time.Hour}
+	for name, c := range map[string]struct {
+		errs []error
+		n    int
+		want error
+		min  time.Duration
+	}{
+		"good at once":     {nil, 1, nil, 0},
+		"good in the end":  {[]error{again, again}, 3, nil, 0},
+		"never good":       {[]error{again, again, again, again}, 3, ErrOverload, 0},
+		"no use":           {[]error{wrong}, 1, ErrAuth, 0},
+		"as it asks":       {[]error{patient}, 2, nil, 30 * time.Millisecond},
+		"it asks too much": {[]error{forever}, 1, ErrRateLimit, 0},
+	} {
+		f := &failing{errs: c.errs}
+		begin := time.Now()
+		turn, err := Complete(context.Background(), Retry{Attempts: 3, First: time.Millisecond}.Wrap(f), Request{})
+		if !errors.Is(err, c.want) && (err != nil || c.want != nil) || f.n != c.n || time.Since(begin) < c.min {
+			t.Errorf("%s: %v after %d attempts, %s", name, err, f.n, time.Since(begin))
+		}
+		if err == nil && turn.text.String() != "y" {
+			t.Errorf("%s: what was void is still there: %q", name, turn.text.String())
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	time.AfterFunc(20*time.Millisecond, cancel)
+	begin := time.Now()
+	_, err := Complete(ctx, Retry{First: time.Minute, Longest: time.Minute}.Wrap(&failing{errs: []error{again, again}}), Request{})
+	if !errors.Is(err, ErrCancelled) || time.Since(begin) > 5*time.Second {
+		t.Errorf("cancelled while it waits: %v after %s", err, time.Since(begin))
+	}
+}
+
+func TestSplitName(t *testing.T) {
+	for in, want := range map[string][2]string{
+		"anthropic/claude": {"anthropic", "claude"}, "openrouter/a/b": {"openrouter", "a/b"}, "claude": {"", "claude"},
+	} {
+		if p, id := SplitName(in); p != want[0] || id != want[1] {
+			t.Errorf("%s: %q %q", in, p, id)
+		}
+	}
+}
