@@ -379,6 +379,13 @@ func TestFS26GitDirWrite(t *testing.T) {
 		t.Errorf("rename that makes one: %v", err)
 	}
 	os.Rename(w.host("was"), w.host(".git"))
+	put(t, w.host("plain/fish/config.fish"), "x")
+	if err := w.Rename(bg, r, "/ws/plain", "/ws/.config"); !errors.Is(err, denied) {
+		t.Errorf("rename that makes one inside: %v", err)
+	}
+	if err := w.Rename(bg, r, "/ws/plain", "/ws/other"); err != nil {
+		t.Errorf("an ordinary rename: %v", err)
+	}
 	if got, err := read(w, r, "/ws/.git/config"); err != nil || got != "[core]" {
 		t.Errorf("reading: %q, %v", got, err)
 	}
