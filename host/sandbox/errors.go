@@ -104,6 +104,8 @@ func guestError(ctx context.Context, err error) error {
 		return timeLimit(callOf(ctx).limits.Time)
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	case errors.Is(err, context.DeadlineExceeded): // the caller's, before its timer
+		return context.DeadlineExceeded
 	case errors.As(err, &exit):
 		return &ExitError{exit.ExitCode()}
 	}

@@ -226,3 +226,22 @@ func TestDescribe(t *testing.T) {
 		t.Error("no tools")
 	}
 }
+
+// flipFiles changes a byte in the middle of every file that was kept.
+func flipFiles(t *testing.T, dir string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.elf"))
+	if err != nil || len(files) == 0 {
+		t.Fatal("nothing was kept")
+	}
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b[len(b)/2] ^= 1
+		if err := os.WriteFile(f, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

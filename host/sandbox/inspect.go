@@ -1,0 +1,71 @@
+package sandbox
+
+import (
+	"encoding/hex"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/host/sandbox/vet"
+	"github.com/elfhost/elfhost/host/sandbox/wasi"
+	"github.com/elfhost/elfhost/host/sandbox/wasmbin"
+)
+
+// Inspection says what a module is, and what it could do at the most, without
+// running any of it.
+type Inspection struct {
+	Digest string `json:"digest"` // sha256 in hex
+	Size   int    `json:"size"`
+	// Capabilities are those whose host functions the module imports. Files
+	// and fine clocks have none of their own: with Files it may use them, if
+	// its manifest asks and a person grants.
+	Capabilities []abi.Capability `json:"capabilities"`
+	Files        bool             `json:"files"`   // imports WASI's file functions
+	Imports      []string         `json:"imports"` // "elf:net.http"
+	Exports      []string         `json:"exports"`
+	Limits       []vet.Usage      `json:"limits"`
+	Features     vet.Features     `json:"features"`
+	// Refused says why the host would not load it; "" when it would.
+	Refused string `json:"refused,omitempty"`
+}
+
+// Inspect reads a module. The error is for bytes that are no module at all; a
+// module that the host refuses is an Inspection with the reason.
+func Inspect(wasm []byte) (Inspection, error) {
+	profile := vet.Standard()
+	allow := allowed(everyNeed())
+	profile.Import = func(module, name string, t wasmbin.FuncType) error { return allow.Import(module, name, t) }
+	r, err := vet.Check(wasm, profile)
+	in := Inspection{Digest: hex.EncodeToString(r.Digest[:]), Size: len(wasm), Limits: r.Usage(), Features: r.Features,
+		Capabilities: []abi.Capability{}, Imports: []string{}, Exports: []string{}}
+	var refusal *vet.Refusal
+	if err != nil && !errors.As(err, &refusal) {
+		return in, err
+	}
+	if err == nil {
+		err = checkExports(r)
+	}
+	if err != nil {
+		in.Refused = err.Error()
+	}
+	for _, s := range r.Imports {
+		in.Imports = append(in.Imports, s.Module+"."+s.Name)
+		if c, _ := abi.Import(s.Module); c != "" && !slices.Contains(in.Capabilities, c) {
+			in.Capabilities = append(in.Capabilities, c)
+		}
+		in.Files = in.Files || s.Module == wasi.ModuleName && strings.HasPrefix(s.Name, "path_")
+	}
+	for _, s := range r.Exports {
+		in.Exports = append(in.Exports, s.Name)
+	}
+	return in, nil
+}
+
+func everyNeed() []abi.Need {
+	var list []abi.Need
+	for _, c := range abi.Capabilities() {
+		list = append(list, abi.Need{Cap: c})
+	}
+	return list
+}
