@@ -51,6 +51,11 @@ func (f *sessionFlags) session(ctx context.Context, s streams, o app.Options) (*
 	if !f.noInput && term.IsTerminal(s.in) {
 		o.Approver = &term.Prompt{In: s.in, Out: s.err, Style: term.StyleOf(s.err, os.Getenv)}
 	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	o.Compiler = self
 	a, err := app.Open(ctx, o)
 	if err != nil {
 		return nil, err

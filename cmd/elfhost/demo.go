@@ -18,7 +18,11 @@ is fetched by a Wasm plugin from a server on this machine, a private address is
 refused, a command is asked about in a terminal of the demo's own, and the audit
 log is verified. Nothing of yours is read or changed.`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			err := demo.Run(c.Context(), demo.Options{Out: s.out, Style: term.StyleOf(s.out, os.Getenv), Receipt: receiptLine})
+			self, err := os.Executable()
+			if err != nil {
+				return err
+			}
+			err = demo.Run(c.Context(), demo.Options{Out: s.out, Style: term.StyleOf(s.out, os.Getenv), Receipt: receiptLine, Compiler: self})
 			return fault.Wrap("E1503", "`elfhost doctor` checks the machine", err)
 		},
 	}

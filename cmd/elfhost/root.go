@@ -1,11 +1,13 @@
 package main
 
 import (
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/elfhost/elfhost/host/reach"
+	"github.com/elfhost/elfhost/host/sandbox/compile"
 	"github.com/elfhost/elfhost/internal/fault"
 )
 
@@ -13,6 +15,7 @@ import (
 // own. They are found before anything else is set up.
 var children = map[string]func(args []string) int{
 	reach.SandboxVerb: reach.SandboxMain,
+	compile.Verb:      func(args []string) int { return compile.Child(args, os.Stdin, os.Stderr) },
 }
 
 func newRoot(s streams) *cobra.Command {

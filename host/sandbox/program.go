@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"github.com/tetratelabs/wazero"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host"
+	"github.com/elfhost/elfhost/host/sandbox/compile"
 	"github.com/elfhost/elfhost/host/sandbox/image"
 	"github.com/elfhost/elfhost/host/sandbox/pool"
 )
@@ -25,19 +27,18 @@ type program struct {
 	base   *image.Base           // nil: instances are started plainly
 	pool   *pool.Pool[*instance] // nil likewise
 	spans  []image.Span
+
+	scratch string // a folder to remove in the end
 }
 
 // compile makes the machine code, or finds it in the cache.
 func (p *Plugin) compile(ctx context.Context, a *artifact) (g *program, err error) {
 	g = &program{plugin: p}
-	conf := p.runtime(wazero.NewRuntimeConfig())
-	if p.loader.Dir != "" {
-		if g.cache, err = wazero.NewCompilationCacheWithDir(filepath.Join(p.loader.Dir, "code")); err != nil {
-			return nil, err
-		}
-		conf = conf.WithCompilationCache(g.cache)
+	conf, err := g.config(ctx, a.module)
+	if err != nil {
+		return nil, err
 	}
-	g.rt = wazero.NewRuntimeWithConfig(ctx, conf)
+	g.rt = wazero.NewRuntimeWithConfig(ctx, p.runtime(conf))
 	g.code, err = link(ctx, g.rt, a.module)
 	if err == nil && a.img != nil {
 		g.spans = a.img.Reseed
@@ -51,6 +52,36 @@ func (p *Plugin) compile(ctx context.Context, a *artifact) (g *program, err erro
 	return g, nil
 }
 
+// config is the configuration under which the runtime finds the machine code.
+func (g *program) config(ctx context.Context, module []byte) (conf wazero.RuntimeConfig, err error) {
+	l := g.plugin.loader
+	dir := filepath.Join(l.Dir, "code")
+	switch {
+	case l.Dir == "" && l.Compiler == "":
+		return wazero.NewRuntimeConfig(), nil
+	case l.Dir == "": // the code of this process alone
+		if dir, err = os.MkdirTemp("", "elfhost-code-"); err != nil {
+			return nil, err
+		}
+		g.scratch = dir
+	}
+	if l.Compiler == "" {
+		g.cache, err = wazero.NewCompilationCacheWithDir(dir)
+		if err != nil {
+			return nil, err
+		}
+		return wazero.NewRuntimeConfig().WithCompilationCache(g.cache), nil
+	}
+	code, err := compile.Run(ctx, module, compile.Options{Cache: dir, Self: l.Compiler})
+	if err == nil {
+		conf, g.cache, err = code.Config()
+	}
+	if err != nil && g.scratch != "" {
+		os.RemoveAll(g.scratch)
+	}
+	return conf, err
+}
+
 func (g *program) close(ctx context.Context) error {
 	var errs []error
 	if g.pool != nil {
@@ -62,6 +93,9 @@ func (g *program) close(ctx context.Context) error {
 	}
 	if g.base != nil {
 		errs = append(errs, g.base.Close())
+	}
+	if g.scratch != "" {
+		errs = append(errs, os.RemoveAll(g.scratch))
 	}
 	return errors.Join(errs...)
 }

@@ -45,6 +45,11 @@ type Loader struct {
 	Invoke func(ctx context.Context, c host.Call) abi.Result
 	Log    func(LogLine) // must be safe for concurrent use; nil: dropped
 
+	// Compiler is a program whose first argument compile.Verb leads to
+	// compile.Child: machine code is made there, so that no module can hurt this
+	// process through the compiler. "" compiles here, for modules of one's own.
+	Compiler string
+
 	// Ceiling bounds what manifests may ask for; a zero field bounds nothing.
 	Ceiling abi.Limits
 	// Parallel bounds the calls that run at once in all plugins; 0: 32.

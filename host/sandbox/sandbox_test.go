@@ -18,12 +18,16 @@ import (
 	"github.com/elfhost/elfhost/host/policy"
 	"github.com/elfhost/elfhost/host/reach"
 	"github.com/elfhost/elfhost/host/sandbox"
+	"github.com/elfhost/elfhost/host/sandbox/compile"
 )
 
 // work holds what the tests of one run share: built guests and their code.
 var work string
 
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == compile.Verb {
+		os.Exit(compile.Child(os.Args[2:], os.Stdin, os.Stderr))
+	}
 	dir, err := os.MkdirTemp("", "sandbox-test-")
 	if err != nil {
 		panic(err)
@@ -86,6 +90,11 @@ func load(t testing.TB, l *sandbox.Loader, wasm []byte, m abi.Manifest) *sandbox
 	if l.Dir == "" {
 		l.Dir = filepath.Join(work, "cache")
 	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Compiler = self
 	if m.Tools == nil {
 		m.Tools = probeDecl
 	}

@@ -68,7 +68,7 @@ func (a *App) openTree() error {
 
 func (a *App) openLoader(context.Context) error {
 	a.Loader = &sandbox.Loader{
-		Dir:  filepath.Join(a.Paths.Cache, "wasm"),
+		Dir: filepath.Join(a.Paths.Cache, "wasm"), Compiler: a.opt.Compiler,
 		Tree: func(host.Caller) *reach.Tree { return a.Tree },
 		HTTP: a.HTTP, KV: &reach.KV{Dir: filepath.Join(a.Paths.State, "kv")}, Runner: a.Runner,
 		Env:     a.pluginEnv,

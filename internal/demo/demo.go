@@ -34,6 +34,8 @@ type Options struct {
 	Out     io.Writer
 	Style   term.Style
 	Receipt func(abi.Receipt) string
+	// Compiler is as in app.Options.
+	Compiler string
 }
 
 // show is one run of the demo.
@@ -142,7 +144,7 @@ func (s *show) open(ctx context.Context, p host.Approver) error {
 		Dir:   filepath.Join(s.dir, "workspace"),
 		Paths: &config.Paths{Config: home, State: filepath.Join(home, "state"), Cache: cache, SystemPolicy: filepath.Join(home, "none")},
 		Allow: []string{"webfetch net.http " + origin + " GET"},
-		Env:   func(string) string { return "" }, Approver: p,
+		Env:   func(string) string { return "" }, Approver: p, Compiler: s.opt.Compiler,
 	})
 	return err
 }
