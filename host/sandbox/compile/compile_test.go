@@ -24,6 +24,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == compile.Verb {
 		os.Exit(compile.Child(os.Args[2:], os.Stdin, os.Stderr))
 	}
+	if len(os.Args) > 1 && os.Args[1] == loadVerb {
+		os.Exit(load(os.Args[2]))
+	}
 	if len(os.Args) > 1 && os.Args[1] == probeVerb {
 		os.Exit(probe(os.Args[2]))
 	}

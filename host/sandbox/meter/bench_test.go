@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -101,4 +103,32 @@ func BenchmarkDeadline(b *testing.B) {
 		fmt.Printf("%s %s: late %v to %v\n", c.guest, c.fn, late[0], late[rounds-1])
 		figure(fmt.Sprintf("ms late at the deadline, %s %s", c.guest, c.fn), late[rounds/2].Seconds()*1e3, 3)
 	}
+}
+
+// BenchmarkStopTheWorld prints how long another goroutine waits for the world
+// to stop while two guests spin on two processors.
+func BenchmarkStopTheWorld(b *testing.B) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	metered := rewrite(b, wasmtest.C(b))
+	deadline := time.Now().Add(2 * time.Second)
+	var wg sync.WaitGroup
+	for range 2 {
+		mod := start(b, metered)
+		wg.Go(func() {
+			if _, _, err := run(context.Background(), mod, meter.Limits{Deadline: deadline}, "spin", 1); err == nil {
+				b.Error("the guest ended")
+			}
+		})
+	}
+	var took []time.Duration
+	for range 50 {
+		time.Sleep(10 * time.Millisecond)
+		t0 := time.Now()
+		runtime.ReadMemStats(&runtime.MemStats{})
+		took = append(took, time.Since(t0))
+	}
+	wg.Wait()
+	slices.Sort(took)
+	fmt.Printf("stop the world: %v to %v\n", took[0], took[len(took)-1])
+	figure("ms to stop the world beside two spinning guests", took[len(took)/2].Seconds()*1e3, 5)
 }
