@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"strings"
 	"unicode/utf8"
 
@@ -206,74 +205,4 @@ func cutChars(b []byte, n int) []byte {
 		at += w
 	}
 	return b[:at]
-}
-
-// source is a text file that is open for reading.
-type source struct {
-	target
-	io.Reader
-	io.Closer
-	size    int64
-	verdict textfile.Verdict
-	info    fs.FileInfo
-	sum     func() []byte // the whole content, for small files; else nil
-}
-
-// stamp is what the session remembers of the file.
-func (s *source) stamp() Stamp { return stamp(s.info, s.sum()) }
-
-// source opens a file and looks at its head. A Result in place of a source
-// is the answer: an image, or why the file cannot be shown.
-func (r *room) source(ctx context.Context, c host.Call, t target) (*source, *abi.Result, error) {
-	f, info, res, err := r.open(ctx, c, t)
-	if err != nil || res != nil {
-		return nil, res, err
-	}
-	s := &source{target: t, Closer: f, size: info.Size(), info: info}
-	var at io.ReaderAt = f
-	var whole []byte
-	if s.size <= hashMax {
-		// Small enough to hold; an editor may also hold a newer text than the disk.
-		if whole, err = r.reveal.ReadFile(ctx, c.Rights, t.name, 2*hashMax); err != nil {
-			f.Close()
-			return nil, nil, err
-		}
-		at, s.size = bytes.NewReader(whole), int64(len(whole))
-	}
-	s.sum = func() []byte { return whole }
-	head := make([]byte, textfile.HeadSize)
-	n, err := at.ReadAt(head, 0)
-	if err != nil && !errors.Is(err, io.EOF) {
-		f.Close()
-		return nil, nil, err
-	}
-	s.verdict = textfile.Sniff(head[:n], int64(n) == s.size)
-	if !s.verdict.Text() {
-		defer f.Close()
-		res, err := r.notText(s, at)
-		return nil, &res, err
-	}
-	s.Reader = io.NewSectionReader(at, 0, 1<<62)
-	return s, nil, nil
-}
-
-func (r *room) notText(s *source, at io.ReaderAt) (abi.Result, error) {
-	v := s.verdict
-	switch {
-	case v.MIME != "" && s.size > imageLimit:
-		return abi.Errorf("%s is a %s of %s, more than the 5 MB that can be shown. ImageAnalysis can describe it.", s.show, v.Name, kb(s.size)), nil
-	case v.MIME != "":
-		data := make([]byte, s.size)
-		if _, err := at.ReadAt(data, 0); err != nil && !errors.Is(err, io.EOF) {
-			return abi.Result{}, err
-		}
-		r.state.Saw(s.name, s.stamp())
-		return abi.Result{Content: []abi.Content{
-			abi.TextBlock(fmt.Sprintf("%s: %s, %s.", s.show, v.Name, kb(s.size))),
-			{Type: abi.TypeImage, Data: data, MIMEType: v.MIME},
-		}}, nil
-	case v.Encoding == textfile.Legacy:
-		return abi.Errorf("%s looks like text in %s. Only UTF-8 and UTF-16 can be read and edited. Convert it first, for example with iconv -f CHARSET -t UTF-8.", s.show, v.Name), nil
-	}
-	return abi.Errorf("%s is not text: %s, %s. It cannot be shown.", s.show, v.Name, kb(s.size)), nil
 }
