@@ -160,7 +160,7 @@ func (d *dfa) target(s state, class uint8) int32 {
 	slices.Sort(out)
 	c.next = slices.Compact(out)
 	prev := rune(' ')
-	if syntax.IsWordChar(after) {
+	if d.wordy && syntax.IsWordChar(after) {
 		prev = 'a'
 	}
 	return d.intern(state{c.next, prev})

@@ -26,7 +26,7 @@ type literals struct {
 func required(re *syntax.Regexp) (literals, bool) {
 	for _, fold := range []bool{false, true} {
 		set := walkLiterals(re, fold).best()
-		if len(set) == 0 || len(set) > maxLiterals || shortest(set) < 2 {
+		if len(set) == 0 || len(set) > maxLiterals || shortest(set) < 2 && !rareByte(set) {
 			continue
 		}
 		l := literals{fold: fold}
@@ -36,6 +36,11 @@ func required(re *syntax.Regexp) (literals, bool) {
 		return l, true
 	}
 	return literals{}, false
+}
+
+// rareByte reports whether a set is one byte that few lines have.
+func rareByte(set []string) bool {
+	return len(set) == 1 && len(set[0]) == 1 && rarity(set[0][0]) < 14
 }
 
 // facts are what is known of the strings that a node matches: all of them

@@ -19,6 +19,7 @@ type program struct {
 	reps    []rune // one rune of each class
 	stride  int
 	newline uint8
+	wordy   bool // \b or \B is in it: what is a word matters
 	invalid uint8
 }
 
@@ -33,7 +34,10 @@ func newProgram(re *syntax.Regexp) (*program, error) {
 	p := &program{insts: prog.Inst, first: uint32(prog.Start)}
 	cuts := []rune{0, '\n', '\n' + 1, utf8.RuneError, utf8.RuneError + 1, '0', '9' + 1, 'A', 'Z' + 1, '_', '_' + 1, 'a', 'z' + 1}
 	for i := range p.insts {
-		cuts = appendCuts(cuts, &p.insts[i])
+		in := &p.insts[i]
+		cuts = appendCuts(cuts, in)
+		const word = syntax.EmptyWordBoundary | syntax.EmptyNoWordBoundary
+		p.wordy = p.wordy || in.Op == syntax.InstEmptyWidth && syntax.EmptyOp(in.Arg)&word != 0
 	}
 	slices.Sort(cuts)
 	p.ranges = slices.Compact(cuts)
@@ -66,7 +70,7 @@ func (p *program) classify() error {
 	var sig []byte
 	for _, r := range p.ranges {
 		sig = sig[:0]
-		sig = append(sig, kindOf(r))
+		sig = append(sig, p.kindOf(r))
 		for i := range p.insts {
 			switch p.insts[i].Op {
 			case syntax.InstRune, syntax.InstRune1, syntax.InstRuneAny, syntax.InstRuneAnyNotNL:
@@ -95,11 +99,11 @@ func (p *program) classify() error {
 }
 
 // kindOf tells apart what the empty-width assertions tell apart.
-func kindOf(r rune) byte {
+func (p *program) kindOf(r rune) byte {
 	switch {
 	case r == '\n':
 		return 1
-	case syntax.IsWordChar(r):
+	case p.wordy && syntax.IsWordChar(r):
 		return 2
 	}
 	return 0

@@ -34,7 +34,7 @@ func (s *Shell) script(r request, marker string) string {
 		first = strings.TrimSpace(preamble) + "; "
 	}
 	if marker != "" {
-		first += `trap 'printf "\n%s%s\n" ` + marker + ` "$(pwd -P)"' EXIT`
+		first += `trap 'printf "\n%s" ` + marker + `; pwd -P' EXIT` // no fork
 	}
 	if first == "" {
 		return r.command
