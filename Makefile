@@ -39,7 +39,7 @@ docs: plugins ## docs that are made from the code
 	$(GO) run ./internal/docgen
 
 bench: plugins ## ratios against peers of the same run
-	$(GO) run ./internal/bench/run
+	$(GO) run ./internal/bench/figures
 
 bench-tools: ## the native tools against ripgrep, sed, cp and a bare shell
 	$(GO) run ./internal/bench/tools

@@ -35,13 +35,13 @@ var rooms = []room{
 	{"host/sandbox/compile", []string{"abi", "host/sandbox/wasmbin", "host/sandbox/meter", "host/sandbox/vet", "host/sandbox/image"}},
 	{"host/sandbox/pool", []string{"abi", "host/sandbox/wasmbin", "host/sandbox/meter", "host/sandbox/image", "host/sandbox/compile"}},
 	{"host/sandbox/wasi", []string{"abi", "host/policy", "host/reach", "host/sandbox/wasmbin"}},
-	{"host/sandbox/internal/wasmtest", nil}, // builds guests for tests
+	{"host/sandbox/internal/wasmtest", []string{"host/sandbox/wasmbin"}}, // builds guests for tests
 	{"host/sandbox", []string{"abi", "host", "host/policy", "host/reach", "host/sandbox/..."}},
 	{"host/foreign/...", []string{"abi", "host", "host/policy", "host/reach", "host/sandbox", "host/sandbox/..."}},
 
 	{"host/model", []string{"abi", "host/reach"}},
 	{"host/model/...", []string{"abi", "host/model", "host/model/...", "host/reach"}},
-	{"host/model/internal/replay", []string{"internal/shared"}}, // for tests
+	{"host/model/internal/replay", []string{"host/model", "internal/shared"}}, // for tests
 	{"host/agent", []string{"abi", "host", "host/policy", "host/reach", "host/model", "host/store"}},
 	{"host/mcp", []string{"abi", "host", "host/schema", "host/reach", "host/policy"}},
 	{"host/acp", []string{"abi", "host", "host/agent", "host/reach", "host/policy"}},
