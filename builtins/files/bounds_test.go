@@ -1,11 +1,15 @@
 package files
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/elfhost/elfhost/host/reach"
 )
 
 // The rows of the file tree's attacks, as a model would try them: through the
@@ -78,4 +82,69 @@ func TestFS21SpecialFilesDoNotHang(t *testing.T) {
 	if took := time.Since(start); took > 2*time.Second {
 		t.Errorf("took %v", took)
 	}
+}
+
+// Clipped outputs lie in a mount that reading alone can see.
+func TestReadAloneSeesHiddenMounts(t *testing.T) {
+	b := newBench(t)
+	clips := t.TempDir()
+	if err := os.WriteFile(filepath.Join(clips, "out.txt"), []byte("the whole output\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	tree, err := reach.NewTree(reach.Mount{Name: "/ws", Dir: b.dir}, reach.Mount{Name: "/session", Dir: clips, Hidden: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tree.Close()
+	for _, acp := range []bool{false, true} {
+		for _, tool := range Tools(Options{Tree: tree, ACP: acp, State: b.state}) {
+			b.tools[tool.Spec().Name] = tool
+		}
+	}
+	for _, p := range []string{"/session/out.txt", filepath.Join(clips, "out.txt")} {
+		wants(t, b.ok("Read", args{"path": p}), "the whole output")
+		wants(t, b.ok("ReadFile", args{"path": p}), "the whole output")
+		b.fails("Edit", args{"path": p, "old_string": "whole", "new_string": "x"})
+		b.fails("Write", args{"path": p, "content": "x"})
+	}
+	b.fails("ListDir", args{"path": "/session"})
+	if text := b.ok("ListDir", args{"path": "/"}); strings.Contains(text, "session") {
+		t.Errorf("the root shows it: %s", text)
+	}
+}
+
+func TestTheUnsavedTextOfAnEditorCounts(t *testing.T) {
+	b := newBench(t)
+	b.put("f.txt", "on disk\n")
+	ed := &editor{text: map[string]string{filepath.Join(b.dir, "f.txt"): "unsaved\n"}}
+	tree, err := reach.NewTree(reach.Mount{Name: "/ws", Dir: b.dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tree.Close()
+	tree.Editor = ed
+	for _, tool := range Tools(Options{Tree: tree}) {
+		b.tools[tool.Spec().Name] = tool
+	}
+	wants(t, b.ok("Read", args{"path": "f.txt"}), "1→unsaved")
+	b.ok("Edit", args{"path": "f.txt", "old_string": "unsaved", "new_string": "changed"})
+	if got := ed.text[filepath.Join(b.dir, "f.txt")]; got != "changed\n" {
+		t.Errorf("the editor holds %q", got)
+	}
+	ed.text[filepath.Join(b.dir, "f.txt")] = "typed by a person\n"
+	b.fails("Edit", args{"path": "f.txt", "old_string": "typed", "new_string": "x"}, "changed")
+}
+
+type editor struct{ text map[string]string }
+
+func (e *editor) ReadFile(_ context.Context, path string) ([]byte, error) {
+	if t, ok := e.text[path]; ok {
+		return []byte(t), nil
+	}
+	return nil, errors.ErrUnsupported
+}
+
+func (e *editor) WriteFile(_ context.Context, path string, data []byte) error {
+	e.text[path] = string(data)
+	return nil
 }

@@ -97,7 +97,7 @@ type target struct {
 func (r *room) locate(p, cwd string) (target, error) {
 	base := r.cwd()
 	if cwd != "" {
-		b, err := r.tree.Virtual(base, cwd)
+		b, err := r.reveal.Virtual(base, cwd)
 		if err != nil {
 			return target{}, err
 		}
@@ -109,11 +109,11 @@ func (r *room) locate(p, cwd string) (target, error) {
 	if strings.IndexByte(p, 0) >= 0 {
 		return target{}, fmt.Errorf("the path %q contains a NUL byte: %w", p, fs.ErrInvalid)
 	}
-	name, err := r.tree.Virtual(base, p)
+	name, err := r.reveal.Virtual(base, p)
 	if err != nil {
 		return target{}, err
 	}
-	return target{name, r.tree.Display(base, name)}, nil
+	return target{name, r.reveal.Display(base, name)}, nil
 }
 
 // failure turns an error of a file operation into what the model is told.

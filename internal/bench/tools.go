@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -107,7 +108,7 @@ func searches(ctx context.Context, w io.Writer) error {
 		fmt.Fprintln(w, "ripgrep is not installed: Grep and Glob are not measured.")
 		return nil
 	}
-	var greps, globs []float64
+	var greps, globs []trial
 	for _, v := range []string{"GOROOT", "GOMODCACHE"} {
 		out, err := exec.CommandContext(ctx, "go", "env", v).Output()
 		if err != nil {
@@ -119,27 +120,35 @@ func searches(ctx context.Context, w io.Writer) error {
 		}
 		base := []string{"--no-config", "--no-require-git", "--no-messages"}
 		for _, p := range grepped {
-			greps = append(greps, d.ratio(
+			greps = append(greps, trial{d.ratio(
 				func() { d.call(ctx, "rg", map[string]any{"args": p}) },
-				func() { d.run(ctx, "rg", append(append(slices.Clone(base), p...), ".")...) }))
+				func() { d.run(ctx, "rg", append(append(slices.Clone(base), p...), ".")...) }), v + " " + strings.Join(p, " ")})
 		}
 		for _, g := range globbed {
-			globs = append(globs, d.ratio(
+			globs = append(globs, trial{d.ratio(
 				func() { d.call(ctx, "Glob", map[string]any{"pattern": g}) },
-				func() { d.run(ctx, "rg", append(slices.Clone(base), "--hidden", "--files", "-g", g)...) }))
+				func() { d.run(ctx, "rg", append(slices.Clone(base), "--hidden", "--files", "-g", g)...) }), v + " " + g})
 		}
 		d.tree.Close()
 		if d.err != nil {
 			return d.err
 		}
 	}
-	slices.Sort(greps)
-	slices.Sort(globs)
-	Figure(w, "grep.rg.median", greps[len(greps)/2], 1.5)
-	Figure(w, "grep.rg.worst", greps[len(greps)-1], 4)
-	Figure(w, "glob.rg.median", globs[len(globs)/2], 1.5)
-	Figure(w, "glob.rg.worst", globs[len(globs)-1], 4)
+	for name, trials := range map[string][]trial{"grep": greps, "glob": globs} {
+		slices.SortFunc(trials, func(a, b trial) int { return cmp.Compare(a.ratio, b.ratio) })
+		for _, t := range trials {
+			fmt.Fprintf(w, "%8.2f  %s %s\n", t.ratio, name, t.what)
+		}
+		Figure(w, name+".rg.median", trials[len(trials)/2].ratio, 1.5)
+		Figure(w, name+".rg.worst", trials[len(trials)-1].ratio, 4)
+	}
 	return nil
+}
+
+// trial is one search, ours against theirs.
+type trial struct {
+	ratio float64
+	what  string
 }
 
 func (d *desk) ratio(ours, theirs func()) float64 {
