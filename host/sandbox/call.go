@@ -200,8 +200,8 @@ func (e *HostError) Error() string {
 }
 
 // host runs a host function for the guest: counted, recorded, and stopped at
-// the limits. n is the number of the function's parameters on the stack.
-func (c *call) host(name string, mod api.Module, stack []uint64, n int, f func(m wasi.Memory)) {
+// the limits. types are those of the parameters on the stack.
+func (c *call) host(name string, mod api.Module, stack []uint64, types []api.ValueType, f func(m wasi.Memory)) {
 	defer contain(name)
 	if c.hostCalls++; c.limits.HostCalls > 0 && c.hostCalls > c.limits.HostCalls {
 		panic(&LimitError{limitHostCalls, fmt.Sprint(c.limits.HostCalls)})
@@ -214,7 +214,7 @@ func (c *call) host(name string, mod api.Module, stack []uint64, n int, f func(m
 	if c.tape == nil {
 		f(wasi.MemoryOf(mod, nil))
 	} else {
-		c.tape.run(name, mod, stack, n, f)
+		c.tape.run(name, mod, stack, types, f)
 	}
 	c.outside += time.Since(begin)
 	c.check()

@@ -103,16 +103,16 @@ func hostModules(ctx context.Context, rt wazero.Runtime) error {
 		full := o.module + "." + o.name
 		add(o.module, o.name, opParams, func(ctx context.Context, mod api.Module, stack []uint64) {
 			c := callOf(ctx)
-			c.host(full, mod, stack, 2, func(m wasi.Memory) { stack[0] = c.serve(ctx, o, m, stack) })
+			c.host(full, mod, stack, opParams, func(m wasi.Memory) { stack[0] = c.serve(ctx, o, m, stack) })
 		})
 	}
 	add(abi.ModuleIO, "take", opParams, func(ctx context.Context, mod api.Module, stack []uint64) {
 		c := callOf(ctx)
-		c.host("elf:io.take", mod, stack, 2, func(m wasi.Memory) { stack[0] = c.take(m, uint32(stack[0]), uint32(stack[1])) })
+		c.host("elf:io.take", mod, stack, opParams, func(m wasi.Memory) { stack[0] = c.take(m, uint32(stack[0]), uint32(stack[1])) })
 	})
 	add(abi.ModuleIO, "error", nil, func(ctx context.Context, mod api.Module, stack []uint64) {
 		c := callOf(ctx)
-		c.host("elf:io.error", mod, stack, 0, func(wasi.Memory) {
+		c.host("elf:io.error", mod, stack, nil, func(wasi.Memory) {
 			c.put([]byte(c.lastErr))
 			stack[0] = uint64(len(c.lastErr))
 		})
@@ -120,7 +120,7 @@ func hostModules(ctx context.Context, rt wazero.Runtime) error {
 	w := rt.NewHostModuleBuilder(wasi.ModuleName)
 	wasi.Export(w, func(ctx context.Context, mod api.Module, f *wasi.Func, stack []uint64) {
 		c := callOf(ctx)
-		c.host(f.Full, mod, stack, f.NumParams(), func(m wasi.Memory) { f.Call(ctx, c.sys, m, stack) })
+		c.host(f.Full, mod, stack, f.Params(), func(m wasi.Memory) { f.Call(ctx, c.sys, m, stack) })
 	})
 	builders[wasi.ModuleName] = w
 	for name, b := range builders {

@@ -87,21 +87,33 @@ func Record(ctx context.Context, rec *Recording) context.Context {
 }
 
 // run records one host function, or answers it from the recording.
-func (t *tape) run(name string, mod api.Module, stack []uint64, n int, f func(wasi.Memory)) {
+func (t *tape) run(name string, mod api.Module, stack []uint64, types []api.ValueType, f func(wasi.Memory)) {
 	if t.replay {
-		t.answer(name, mod, stack, n, f)
+		t.answer(name, mod, stack, types, f)
 		return
 	}
-	e := Event{Func: name, Params: slices.Clone(stack[:n])}
+	e := Event{Func: name, Params: params(stack, types)}
 	t.asked = ""
 	f(wasi.MemoryOf(mod, func(off uint32, b []byte) {
 		e.Writes = append(e.Writes, Write{off, slices.Clone(b)})
 	}))
 	e.Request = t.asked
 	if len(stack) > 0 {
-		e.Result = stack[0]
+		e.Result = uint64(uint32(stack[0]))
 	}
 	t.rec.Events = append(t.rec.Events, e)
+}
+
+// params copies parameters from the stack. The upper half of a 32-bit one is
+// whatever was there before.
+func params(stack []uint64, types []api.ValueType) []uint64 {
+	list := slices.Clone(stack[:len(types)])
+	for i, t := range types {
+		if t == api.ValueTypeI32 {
+			list[i] = uint64(uint32(list[i]))
+		}
+	}
+	return list
 }
 
 // request notes what an operation was asked.
@@ -112,19 +124,20 @@ func (t *tape) request(frame []byte) {
 
 // answer serves a host function from the recording, after the guest asked the
 // same thing.
-func (t *tape) answer(name string, mod api.Module, stack []uint64, n int, f func(wasi.Memory)) {
+func (t *tape) answer(name string, mod api.Module, stack []uint64, types []api.ValueType, f func(wasi.Memory)) {
 	if name == exitFunc {
 		f(wasi.MemoryOf(mod, nil)) // it answers nothing
 		return
 	}
 	at := t.next
-	asked := describeEvent(Event{Func: name, Params: stack[:n]})
+	given := params(stack, types)
+	asked := describeEvent(Event{Func: name, Params: given})
 	if at >= len(t.rec.Events) {
 		panic(&Difference{at, "no further host call", asked})
 	}
 	e := &t.rec.Events[at]
 	t.next++
-	if e.Func != name || !slices.Equal(e.Params, stack[:n]) {
+	if e.Func != name || !slices.Equal(e.Params, given) {
 		panic(&Difference{at, describeEvent(*e), asked})
 	}
 	if e.Request != "" {

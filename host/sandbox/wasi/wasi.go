@@ -44,8 +44,8 @@ func (f *Func) Call(ctx context.Context, s *System, m Memory, stack []uint64) {
 	}
 }
 
-// NumParams is the number of parameters on the stack.
-func (f *Func) NumParams() int { return len(f.params) }
+// Params are the types of the parameters. They are not to be changed.
+func (f *Func) Params() []api.ValueType { return f.params }
 
 // Signatures lists the functions with their types, for an allow-list.
 func Signatures() map[string]wasmbin.FuncType {

@@ -57,7 +57,7 @@ func (b *bench) call(name string, p ...uint64) uint64 {
 func (b *bench) callCtx(ctx context.Context, name string, p ...uint64) uint64 {
 	b.t.Helper()
 	f := b.fn[name]
-	if f == nil || len(p) != f.NumParams() {
+	if f == nil || len(p) != len(f.Params()) {
 		b.t.Fatalf("%s with %d parameters", name, len(p))
 	}
 	stack := append(p, 0)
@@ -105,7 +105,7 @@ func TestFault(t *testing.T) {
 		}
 		for _, v := range []uint64{0xffffffff, 65536, 65535, 0x80000000, 0xfffffff8} {
 			for fd := range uint64(5) {
-				p := make([]uint64, f.NumParams())
+				p := make([]uint64, len(f.Params()))
 				for i := range p {
 					p[i] = v
 				}
@@ -324,8 +324,8 @@ func FuzzCalls(f *testing.F) {
 		for len(data) > 0 {
 			fn := b.fn[names[int(data[0])%len(names)]]
 			data = data[1:]
-			stack := make([]uint64, fn.NumParams()+1)
-			for i := range fn.NumParams() {
+			stack := make([]uint64, len(fn.Params())+1)
+			for i := range len(fn.Params()) {
 				if len(data) < 4 {
 					break
 				}
