@@ -28,15 +28,15 @@ type Job struct {
 	exit Exit
 }
 
-// launch starts cmd with the pipes of p.
-func launch(cmd *exec.Cmd, p Program, g group, clean func()) (*Job, error) {
-	j := &Job{cmd: cmd, group: g, began: time.Now(), grace: p.Grace, exited: make(chan struct{}), done: make(chan struct{}), clean: clean}
-	if j.grace == 0 {
+// launch starts the command with the pipes of p.
+func (j *Job) launch(p Program) error {
+	j.began, j.exited, j.done = time.Now(), make(chan struct{}), make(chan struct{})
+	if j.grace = p.Grace; j.grace == 0 {
 		j.grace = defaultGrace
 	}
 	var err error
 	if j.out, err = newOutput(p, func() { j.end(func(e *Exit) { e.LogFull = true }) }); err != nil {
-		return nil, err
+		return err
 	}
 	// The kernel ends a sandbox when the thread that started it ends: that thread
 	// is kept for the job's life.
@@ -55,7 +55,7 @@ func launch(cmd *exec.Cmd, p Program, g group, clean func()) (*Job, error) {
 	}()
 	if err := <-started; err != nil {
 		j.out.close()
-		return nil, err
+		return err
 	}
 	for _, r := range readers {
 		streams.Go(func() {
@@ -70,7 +70,7 @@ func launch(cmd *exec.Cmd, p Program, g group, clean func()) (*Job, error) {
 	}
 	j.watch(p)
 	timer <- limit
-	return j, nil
+	return nil
 }
 
 // begin opens the streams and starts the process.

@@ -124,17 +124,16 @@ func (r *Runner) Start(ctx context.Context, rights policy.Rights, p Program) (*J
 	if err != nil {
 		return nil, fmt.Errorf("preparing the sandbox: %w", err)
 	}
-	mark := ""
-	if s := r.Sandbox.Kind; s != Bubblewrap && s != Namespaces {
-		mark = rand.Text()
+	j := &Job{cmd: cmd, sandbox: r.Sandbox.Kind, clean: clean}
+	if j.sandbox == "" {
+		j.sandbox = "none"
 	}
-	j, err := launch(cmd, p, group{mark}, clean)
-	if err != nil {
+	if j.sandbox != Bubblewrap && j.sandbox != Namespaces {
+		j.group.mark = rand.Text()
+	}
+	if err := j.launch(p); err != nil {
 		clean()
 		return nil, fmt.Errorf("starting %q: %w", path, err)
-	}
-	if j.sandbox = r.Sandbox.Kind; j.sandbox == "" {
-		j.sandbox = "none"
 	}
 	return j, nil
 }
