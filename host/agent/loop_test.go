@@ -347,3 +347,42 @@ func TestTooManyCalls(t *testing.T) {
 		t.Errorf("ran %d, %d results", ran.Load(), len(resultsOf(t, s)))
 	}
 }
+
+// An empty prompt goes on: after results as they are, after the model's own
+// words with a word of the person.
+func TestGoOn(t *testing.T) {
+	s := New("s", nil)
+	m := &script{turns: []turn{stopsAfter(model.StopCalls, call("a", "T", "")), says("half"), says("whole")}}
+	l := newLoop(m, newTool("T", true, func(context.Context, map[string]any) abi.Result { return abi.Text("t") }))
+	l.Limits.Steps = 1
+	for range 3 {
+		prompt := []abi.Content{text("go")}
+		if m.n > 0 {
+			prompt = nil
+		}
+		if _, err := drain(t, l.Run(context.Background(), s, prompt...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var roles []string
+	for _, msg := range s.Messages() {
+		roles = append(roles, string(msg.Role))
+	}
+	if got := strings.Join(roles, " "); got != "user assistant tool assistant user assistant" {
+		t.Errorf("%s", got)
+	}
+}
+
+func TestUsageIsGuessedWhereItIsMissing(t *testing.T) {
+	quiet := func(_ context.Context, _ model.Request, yield func(model.Event, error) bool) {
+		c := text(strings.Repeat("word ", 100))
+		_ = yield(model.Event{Kind: model.KindBlock, Block: &model.Block{Content: &c}}, nil) && yield(model.Event{Kind: model.KindStop, Stop: model.StopEnd}, nil)
+	}
+	s := New("s", nil)
+	if _, err := drain(t, newLoop(&script{turns: []turn{quiet}}).Run(context.Background(), s, text("go"))); err != nil {
+		t.Fatal(err)
+	}
+	if u := s.Usage(); u.Output < 100 || u.Output > 300 || u.Input == 0 || u.Context == 0 {
+		t.Errorf("%+v", u)
+	}
+}

@@ -72,6 +72,11 @@ func (r *run) steps(ctx context.Context, prompt []abi.Content) (Event, error) {
 		if err := r.say(ctx, prompt); err != nil {
 			return Event{Stop: StopError}, err
 		}
+	} else if r.said() && !r.queued() {
+		// Providers refuse to continue their own words, or take them for a prefix.
+		if err := r.say(ctx, []abi.Content{abi.TextBlock("Go on.")}); err != nil {
+			return Event{Stop: StopError}, err
+		}
 	}
 	for {
 		if err := r.steer(ctx); err != nil {
@@ -114,6 +119,12 @@ func (r *run) steer(ctx context.Context) error {
 		}
 		r.emit(Event{Kind: KindSteer, Text: abi.Result{Content: content}.Text()})
 	}
+}
+
+// said reports whether the model spoke last.
+func (r *run) said() bool {
+	messages := r.session.Messages()
+	return len(messages) > 0 && messages[len(messages)-1].Role == model.RoleAssistant
 }
 
 func (r *run) queued() bool {
@@ -217,6 +228,9 @@ func (r *run) fail(ctx context.Context, turn *model.Turn, err error) (Event, err
 
 // keep commits an answer of the model with what it cost.
 func (r *run) keep(ctx context.Context, m model.Message, u model.Usage) error {
+	if u.Total() == 0 { // the server does not count
+		u = model.Usage{Input: r.loop.filled(r.session), Output: estimate([]model.Message{m})}
+	}
 	ctx, cancel := settling(ctx)
 	defer cancel()
 	err := r.session.bill(ctx, Record{Kind: RecordMessage, Step: r.step, Message: &m, Model: r.loop.Info.ID}, func(s *Usage) {

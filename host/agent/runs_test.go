@@ -250,8 +250,7 @@ func TestSES03Caps(t *testing.T) {
 	// Every child starts a child: the depth ends it.
 	runs := &Runs{Limits: RunLimits{Depth: 4}}
 	var deepest atomic.Int32
-	var sp tool
-	sp = tool{spec: spec("spawn_agent", true), call: func(ctx context.Context, c host.Call) (abi.Result, error) {
+	sp := tool{spec: spec("spawn_agent", true), call: func(ctx context.Context, c host.Call) (abi.Result, error) {
 		run, err := runs.Spawn(ctx, Spawn{Prompt: "deeper"})
 		if err != nil {
 			if !errors.Is(err, ErrTooMany) {
@@ -374,7 +373,8 @@ func TestSES01RunIDs(t *testing.T) {
 			t.Errorf("%q: %v", id, err)
 		}
 	}
-	if !idForm.MatchString(newID("run")) || newID("run") == newID("run") {
+	first, second := newID("run"), newID("run")
+	if !idForm.MatchString(first) || first == second {
 		t.Error("identifiers have not their form")
 	}
 }
@@ -433,8 +433,7 @@ func TestFamilyBudget(t *testing.T) {
 // Run with -race.
 func Test64Agents(t *testing.T) {
 	runs := &Runs{Limits: RunLimits{Children: 64, Depth: 5}}
-	var sp tool
-	sp = tool{spec: spec("spawn_agent", true), call: func(ctx context.Context, c host.Call) (abi.Result, error) {
+	sp := tool{spec: spec("spawn_agent", true), call: func(ctx context.Context, c host.Call) (abi.Result, error) {
 		run, err := runs.Spawn(ctx, Spawn{Prompt: "LEAF"})
 		if err != nil {
 			return abi.Result{}, err

@@ -31,7 +31,8 @@ func (c *chat) request(r model.Request) chatRequest {
 	if c.p.opt.Name == "openai" {
 		out.MaxCompletionTokens = int(r.MaxTokens)
 	} else {
-		out.MaxTokens = int(r.MaxTokens) // most servers know no other name
+		//lint:ignore SA1019 deprecated at OpenAI, but most servers know no other name
+		out.MaxTokens = int(r.MaxTokens)
 	}
 	if r.System != "" {
 		out.Messages = append(out.Messages, sdk.ChatCompletionMessage{Role: sdk.ChatMessageRoleSystem, Content: r.System})

@@ -234,7 +234,9 @@ func TestRedirectsAreRefused(t *testing.T) {
 	hit := false
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hit = true }))
 	defer other.Close()
-	_, _, err := serve(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other.URL, 307) }, Transport{})
+	_, _, err := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
+	}, Transport{})
 	if !errors.Is(err, model.ErrRequest) || hit {
 		t.Errorf("followed %v: %v", hit, err)
 	}

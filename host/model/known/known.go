@@ -1,0 +1,58 @@
+// Package known holds what vendors publish about their models, prices and
+// context windows, for models whose provider does not say it. It ages: the
+// table has a date, and configuration overrides it.
+package known
+
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"github.com/elfhost/elfhost/host/model"
+)
+
+//go:embed known.toml
+var data []byte
+
+// Table is what vendors had published on a day.
+type Table struct {
+	Date   string           `toml:"date"` // YYYY-MM-DD
+	Models map[string]Facts `toml:"models"`
+}
+
+// Facts are what is published of a model.
+type Facts struct {
+	model.Price
+	Window    int64 `toml:"window"`
+	MaxOutput int64 `toml:"max_output"`
+}
+
+// Load reads the table that is built in.
+func Load() (Table, error) {
+	var p Table
+	if err := toml.Unmarshal(data, &p); err != nil {
+		return Table{}, fmt.Errorf("reading the built-in table of models: %w", err)
+	}
+	return p, nil
+}
+
+// Find looks a model up by its identifier. A vendor's prefix, as OpenRouter
+// has it, does not matter, nor does a date behind the name.
+func (p Table) Find(id string) (Facts, bool) {
+	if i := strings.LastIndexByte(id, '/'); i >= 0 {
+		id = id[i+1:]
+	}
+	id = strings.ToLower(id)
+	best := ""
+	for name := range p.Models {
+		rest, ok := strings.CutPrefix(id, name)
+		whole := rest == "" || strings.HasPrefix(rest, "-") || strings.HasPrefix(rest, "@") || strings.HasPrefix(rest, ":")
+		if ok && whole && len(name) > len(best) {
+			best = name
+		}
+	}
+	f, ok := p.Models[best]
+	return f, ok
+}
