@@ -516,3 +516,34 @@ func TestA06WholeRuleSetHolds(t *testing.T) {
 		t.Errorf("ran %q; the parent saw %s", ran, resultsOf(t, s)[0].Text())
 	}
 }
+
+// What an agent definition brings along is cut to what the parent has.
+func TestSES03OpenCannotWiden(t *testing.T) {
+	wide := newTool("Wide", false, func(context.Context, map[string]any) abi.Result {
+		t.Error("a child used a tool that its parent has not")
+		return abi.Text("wide")
+	})
+	read := newTool("Read", true, func(context.Context, map[string]any) abi.Result { return abi.Text("read") })
+	m := &family{parts: map[string]*script{
+		"":      {turns: []turn{does(call("a", "spawn_agent", "")), says("ok")}},
+		"CHILD": {turns: []turn{does(call("a", "Wide", ""), call("b", "Read", "")), says("tried")}},
+	}}
+	runs := &Runs{}
+	var child *Session
+	runs.Session = func(_ context.Context, _ *Session, id string, _ Spawn) (*Session, error) {
+		child = New(id, nil)
+		return child, nil
+	}
+	runs.Open = func(_ context.Context, parent *Loop, _ Spawn) (*Loop, error) {
+		l := *parent
+		l.Tools, l.Limits = registry(wide, read), Limits{Steps: 1000, Cost: 50}
+		return &l, nil
+	}
+	l := newLoop(m, read, spawner(runs, Spawn{Prompt: "CHILD"}))
+	if _, err := drain(t, l.Run(context.Background(), New("root", nil), text("go"))); err != nil {
+		t.Fatal(err)
+	}
+	if res := resultsOf(t, child); !res[0].IsError || res[1].IsError {
+		t.Errorf("%s / %s", res[0].Text(), res[1].Text())
+	}
+}
