@@ -192,7 +192,7 @@ func TestNearestOnHostileInput(t *testing.T) {
 	start := time.Now()
 	notFound(big, old, tinyelf)
 	nearest([]byte(strings.Repeat("a", 1<<22)), []byte(strings.Repeat("ab", 1<<20)))
-	if took := time.Since(start); took > 10*time.Second {
+	if took := time.Since(start); took > time.Minute {
 		t.Errorf("took %v", took)
 	}
 }
