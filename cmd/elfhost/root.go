@@ -26,8 +26,16 @@ func newRoot(s streams) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          noArgs,
-		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
+	var quick runFlags
+	prompt := root.Flags().StringP("prompt", "p", "", "the same as `elfhost run PROMPT`")
+	root.RunE = func(c *cobra.Command, _ []string) error {
+		if *prompt == "" {
+			return c.Help()
+		}
+		return quick.run(c.Context(), s, *prompt)
+	}
+	quick.flags(root)
 	root.SetIn(s.in)
 	root.SetOut(s.out)
 	root.SetErr(s.err)

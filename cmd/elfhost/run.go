@@ -43,6 +43,11 @@ was denied, 4 step limit or budget, 75 try again later, 130 interrupted.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error { return f.run(c.Context(), s, strings.Join(args, " ")) },
 	}
+	f.flags(c)
+	return c
+}
+
+func (f *runFlags) flags(c *cobra.Command) {
 	f.register(c)
 	fl := c.Flags()
 	fl.StringVarP(&f.model, "model", "m", "", "provider/name of the model, or a provider's name")
@@ -51,7 +56,6 @@ was denied, 4 step limit or budget, 75 try again later, 130 interrupted.`,
 	fl.IntVar(&f.maxSteps, "max-steps", 0, "requests to the model at the most")
 	fl.Float64Var(&f.maxCost, "max-cost", 0, "US dollars at the most, where the model's price is known")
 	fl.BoolVar(&f.receipts, "receipts", false, "show the receipts of sandboxed calls")
-	return c
 }
 
 func (f *runFlags) run(ctx context.Context, s streams, prompt string) error {

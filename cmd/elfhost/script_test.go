@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -10,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/elfhost/elfhost/plugins"
 )
 
 // TestMain lets the scripts run this very program as `elfhost`.
@@ -41,9 +44,26 @@ func TestScripts(t *testing.T) {
 			if err := os.MkdirAll(home, 0o700); err != nil {
 				return err
 			}
+			if err := unpack(filepath.Join(e.WorkDir, "webfetch"), "webfetch"); err != nil {
+				return err
+			}
 			return os.Symlink(cache, filepath.Join(home, "cache"))
 		},
 	})
+}
+
+// unpack lays a bundled plugin into a folder, as an author would have it.
+func unpack(dir, name string) error {
+	b, err := plugins.Bundled(name)
+	if err != nil {
+		return err
+	}
+	wasm, err := b.Wasm()
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.MkdirAll(dir, 0o755),
+		os.WriteFile(filepath.Join(dir, "elf.toml"), b.Manifest, 0o644), os.WriteFile(filepath.Join(dir, "plugin.wasm"), wasm, 0o644))
 }
 
 // warmCache is one cache of compiled modules for all scripts.
