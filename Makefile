@@ -5,7 +5,7 @@ VERSION ?= $(shell git describe --tags --always 2>/dev/null || echo devel)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 
-.PHONY: demo test check build plugins install dist bench bench-tools docs fuzz clean race
+.PHONY: demo test check build plugins install dist bench bench-tools bench-sandbox docs fuzz clean race
 
 demo: build ## build everything and show the main job, without a key
 	./$(BIN) demo
@@ -40,6 +40,9 @@ docs: plugins ## docs that are made from the code
 
 bench: plugins ## ratios against peers of the same run
 	$(GO) run ./internal/bench/figures
+
+bench-sandbox: ## isolated calls against MCP, Extism and raw wazero
+	$(GO) run ./internal/bench/sandbox
 
 bench-tools: ## the native tools against ripgrep, sed, cp and a bare shell
 	$(GO) run ./internal/bench/tools

@@ -75,6 +75,20 @@ func (p *Plugin) Warm(ctx context.Context, progress func(abi.Progress)) error {
 	return err
 }
 
+// Fill makes n instances ready before calls ask for them, as far as the
+// manifest's limit on calls at once lets them lie idle.
+func (p *Plugin) Fill(ctx context.Context, n int) error {
+	if err := p.hold(); err != nil {
+		return err
+	}
+	defer p.calls.Done()
+	prog, err := p.program(ctx, nil)
+	if err != nil || prog.pool == nil {
+		return err
+	}
+	return prog.pool.Fill(ctx, n)
+}
+
 // Close waits for the calls that are on their way, until ctx ends, and then
 // gives everything back. Calls after it are ErrClosed.
 func (p *Plugin) Close(ctx context.Context) error {

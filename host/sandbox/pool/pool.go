@@ -185,6 +185,18 @@ func (p *Pool[T]) expire() {
 	}
 }
 
+// Fill makes instances until n lie idle, or Max.
+func (p *Pool[T]) Fill(ctx context.Context, n int) error {
+	for p.Len() < min(n, p.max()) {
+		in, err := p.New(ctx)
+		if err != nil {
+			return err
+		}
+		p.add(ctx, in, nil)
+	}
+	return nil
+}
+
 // Len is the number of idle instances.
 func (p *Pool[T]) Len() int {
 	p.mu.Lock()
