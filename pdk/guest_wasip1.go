@@ -42,6 +42,9 @@ func elfCall(tool unsafe.Pointer, toolLen uint32, args unsafe.Pointer, argsLen u
 
 //go:wasmexport elf_describe
 func elfDescribe() uint64 {
+	for _, t := range plugin.tools {
+		t.warm()
+	}
 	data, err := json.Marshal(describe())
 	if err != nil {
 		return reply(abi.ReplyError, []byte(err.Error()))

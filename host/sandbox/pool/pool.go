@@ -109,6 +109,10 @@ func (p *Pool[T]) Put(ctx context.Context, in T, failed bool) {
 	}
 }
 
+// pause is how long an instance lies before the worker cleans it. A caller that
+// comes back at once cleans it itself, without waiting for another thread.
+const pause = time.Millisecond
+
 // kick starts the worker where there is work. mu is held.
 func (p *Pool[T]) kick() {
 	if p.busy || p.closed || len(p.dirty) == 0 && !p.spare {
@@ -116,7 +120,7 @@ func (p *Pool[T]) kick() {
 	}
 	p.busy = true
 	p.work.Add(1)
-	go p.run()
+	time.AfterFunc(pause, p.run)
 }
 
 // run cleans and refills until there is nothing left to do.

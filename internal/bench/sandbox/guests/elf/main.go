@@ -1,3 +1,5 @@
+//go:build wasip1
+
 // Command elf is the guest of the benchmarks: a tool that decodes its
 // arguments and answers with a part of them, and kernels to stop.
 package main

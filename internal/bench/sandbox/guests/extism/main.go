@@ -1,3 +1,5 @@
+//go:build wasip1
+
 // Command extism is the same guest in Extism's ABI, without its kit.
 package main
 
