@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"strings"
 
 	"github.com/elfhost/elfhost/abi"
@@ -152,8 +151,6 @@ func (r *room) open(ctx context.Context, c host.Call, t target) (*reach.File, fs
 	}
 	return f, info, nil, nil
 }
-
-func base(name string) string { return path.Base(name) }
 
 func kb(n int64) string {
 	switch {
