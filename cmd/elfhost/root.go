@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/elfhost/elfhost/builtins/outline"
 	"github.com/elfhost/elfhost/host/reach"
 	"github.com/elfhost/elfhost/host/sandbox/compile"
 	"github.com/elfhost/elfhost/internal/fault"
@@ -15,6 +16,7 @@ import (
 // own. They are found before anything else is set up.
 var children = map[string]func(args []string) int{
 	reach.SandboxVerb: reach.SandboxMain,
+	outline.Verb:      outlineChild,
 	compile.Verb:      func(args []string) int { return compile.Child(args, os.Stdin, os.Stderr) },
 }
 

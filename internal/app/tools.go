@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/elfhost/elfhost/builtins/files"
+	"github.com/elfhost/elfhost/builtins/outline"
 	"github.com/elfhost/elfhost/builtins/search"
 	"github.com/elfhost/elfhost/builtins/shell"
 	"github.com/elfhost/elfhost/host"
@@ -29,7 +30,10 @@ var steps = []step{
 
 func fileTools(_ context.Context, a *App) ([]host.Tool, error) {
 	tools := files.Tools(files.Options{Tree: a.Tree, ACP: a.acp(), State: a.opt.Files})
-	return append(tools, search.Tools(search.Options{Tree: a.Tree})...), nil
+	tools = append(tools, search.Tools(search.Options{Tree: a.Tree})...)
+	out := outline.New(outline.Options{Tree: a.Tree})
+	a.closing(out.Close)
+	return append(tools, out.Tools()...), nil
 }
 
 // acp reports whether the session speaks Fello's names and parameters.

@@ -48,7 +48,7 @@ var rooms = []room{
 
 	{"builtins/agents", []string{"abi", "host", "host/policy", "host/reach", "host/agent", "builtins/internal/..."}},
 	{"builtins/skills", []string{"abi", "host", "host/policy", "host/reach", "skillhub", "host/sandbox", "builtins/internal/..."}},
-	{"builtins/outline", []string{"abi", "host", "host/policy", "host/reach", "host/sandbox", "builtins/internal/..."}},
+	{"builtins/outline", []string{"abi", "host", "host/policy", "host/reach", "host/sandbox", "host/sandbox/...", "builtins/internal/..."}},
 	{"builtins/...", []string{"abi", "host", "host/policy", "host/reach", "builtins/internal/..."}},
 	{"skillhub", []string{"abi", "host/policy", "host/reach", "host/store"}},
 
