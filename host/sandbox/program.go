@@ -182,6 +182,9 @@ type instance struct {
 
 // Reset brings the instance back to the image.
 func (in *instance) Reset(ctx context.Context) error {
+	if in.reseed == nil { // no code of the guest runs
+		return in.img.Reset(ctx)
+	}
 	cctx, c := in.program.plugin.begin(ctx, host.Call{Tool: abi.ExportReseed}, true)
 	defer func() { c.end(nil) }()
 	return in.img.Reset(cctx)
