@@ -259,3 +259,24 @@ func TestABI14NothingAmbient(t *testing.T) {
 	}
 	p.want(args{Do: "echo", A: "alive"}, "alive")
 }
+
+func TestABI08BulkOperations(t *testing.T) {
+	// (loop (memory.fill (i32.const 0) (i32.const 0) (i32.const 64 MiB)) (br 0))
+	fill := []byte{0x03, 0x40, 0x41, 0, 0x41, 0}
+	fill = append(fill, constI32(64<<20)...)
+	fill = append(fill, 0xfc, 0x0b, 0, 0x0c, 0, 0x0b, 0x00)
+	grow := []byte{0x41}
+	grow = append(append(grow[:0], constI32(1024-17)...), 0x40, 0, 0x1a)
+	p := load(t, &sandbox.Loader{}, tiny{call: append(grow, fill...)}.bytes(), abi.Manifest{Limits: abi.Limits{Time: 50 * time.Millisecond}})
+	if err := p.Warm(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	_, err := p.Tools()[0].Call(t.Context(), host.Call{})
+	if !errors.Is(err, abi.ErrDeadline) {
+		t.Errorf("%v", err)
+	}
+	if d := time.Since(start); d > time.Second { // the machine is shared
+		t.Errorf("it took %v", d)
+	}
+}
