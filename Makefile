@@ -40,6 +40,7 @@ docs: plugins ## docs that are made from the code
 
 bench: plugins ## ratios against peers of the same run
 	$(GO) run ./internal/bench/figures
+	$(GO) test -run '^$$' -bench Extraction -benchtime 3x ./plugins/webfetch
 
 bench-sandbox: ## isolated calls against MCP, Extism and raw wazero
 	$(GO) run ./internal/bench/sandbox

@@ -66,6 +66,9 @@ type textRenderer struct {
 }
 
 func (r *textRenderer) event(e agent.Event) {
+	if e.From != "" && (e.Kind == agent.KindText || e.Kind == agent.KindStep) {
+		return // what a sub-agent says comes as the result of its call
+	}
 	switch e.Kind {
 	case agent.KindStep:
 		r.flushSaid()

@@ -90,12 +90,19 @@ func (f *runFlags) run(ctx context.Context, s streams, prompt string) error {
 
 // loop runs the agent to its end.
 func (f *runFlags) loop(ctx context.Context, a *app.App, m app.Chosen, schema json.RawMessage, content []abi.Content, r renderer, w *watch) (outcome, error) {
-	l := a.Loop(m, agent.Limits{Steps: f.maxSteps, Cost: f.maxCost})
+	o := outcome{V: eventVersion, Type: "result", Session: a.Session, Model: m.Name, Denials: []denial{}}
+	l, err := a.Loop(ctx, m, agent.Limits{Steps: f.maxSteps, Cost: f.maxCost})
+	if err != nil {
+		return o, err
+	}
 	l.Schema = schema
-	o := outcome{V: eventVersion, Type: "result", Session: a.Session, Model: m.Name}
 	var step strings.Builder
 	var failed error
 	for e, err := range l.Run(ctx, agent.New(a.Session, nil), content...) {
+		r.event(e)
+		if e.From != "" { // a sub-agent's: its words are not the answer
+			continue
+		}
 		switch e.Kind {
 		case agent.KindStep, agent.KindRetry, agent.KindStart:
 			step.Reset()
@@ -117,7 +124,6 @@ func (f *runFlags) loop(ctx context.Context, a *app.App, m app.Chosen, schema js
 			}
 			failed = err
 		}
-		r.event(e)
 	}
 	o.Denials = w.denials()
 	if failed != nil {

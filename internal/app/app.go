@@ -14,15 +14,11 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
-	"strings"
 	"sync"
-	"time"
 
 	"github.com/elfhost/elfhost/builtins/files"
 	"github.com/elfhost/elfhost/host"
-	"github.com/elfhost/elfhost/host/agent"
 	"github.com/elfhost/elfhost/host/audit"
 	"github.com/elfhost/elfhost/host/policy"
 	"github.com/elfhost/elfhost/host/reach"
@@ -191,21 +187,4 @@ func (a *App) Close(ctx context.Context) error {
 
 func (a *App) closing(f func() error) {
 	a.closers = append(a.closers, func(context.Context) error { return f() })
-}
-
-// Loop is the agent of this session.
-func (a *App) Loop(m Chosen, l agent.Limits) *agent.Loop {
-	if l.Steps == 0 {
-		l.Steps = a.Config.MaxSteps
-	}
-	if l.Cost == 0 {
-		l.Cost = a.Config.MaxCost
-	}
-	return &agent.Loop{Model: m.Model, Info: m.Info, Tools: a.Registry, System: a.System(), Limits: l}
-}
-
-// System is the prompt of the main agent: how to work, and where.
-func (a *App) System() string {
-	return fmt.Sprintf("%s\nThe workspace is %s on %s/%s. The time is %s.\n", strings.TrimSpace(Prompt), a.Dir, runtime.GOOS, runtime.GOARCH,
-		time.Now().Format("2006-01-02 15:04 MST"))
 }

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
 	"net/http"
 	"os"
@@ -11,8 +10,11 @@ import (
 	"strings"
 
 	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/model"
 	"github.com/elfhost/elfhost/host/model/anthropic"
+	"github.com/elfhost/elfhost/host/model/gemini"
+	"github.com/elfhost/elfhost/host/model/known"
 	"github.com/elfhost/elfhost/host/model/openai"
 	"github.com/elfhost/elfhost/host/model/scripted"
 	"github.com/elfhost/elfhost/host/policy"
@@ -21,16 +23,13 @@ import (
 	"github.com/elfhost/elfhost/internal/fault"
 )
 
-// Prompt is what the agent is told before anything else.
-//
-//go:embed prompt.md
-var Prompt string
-
 // Chosen is a model that can be asked.
 type Chosen struct {
-	Name  string // "provider/id"
-	Model model.Model
-	Info  model.Info
+	Name   string // "provider/id"
+	Model  model.Model
+	Info   model.Info
+	Price  *model.Price // nil: not known
+	Format host.Format  // of tools' schemas, as its provider wants them
 }
 
 // vendor is a provider that needs nothing but a key in the environment.
@@ -40,12 +39,15 @@ type vendor struct{ name, keyEnv, base, model string }
 // `model` in config.toml name others.
 var defaults = map[string]string{
 	"anthropic": "claude-sonnet-4-5", "openai": "gpt-5", "xai": "grok-4", "openrouter": "anthropic/claude-sonnet-4.5",
-	"deepseek": "deepseek-chat", "groq": "openai/gpt-oss-120b", "mistral": "mistral-large-latest",
+	"google": "gemini-2.5-pro", "deepseek": "deepseek-chat", "groq": "openai/gpt-oss-120b", "mistral": "mistral-large-latest",
 }
 
 // vendors in the order in which a default is chosen.
 func vendors() []vendor {
-	out := []vendor{{"anthropic", "ANTHROPIC_API_KEY", "https://api.anthropic.com", defaults["anthropic"]}}
+	out := []vendor{
+		{"anthropic", "ANTHROPIC_API_KEY", "https://api.anthropic.com", defaults["anthropic"]},
+		{"google", "GEMINI_API_KEY", googleBase, defaults["google"]},
+	}
 	for _, v := range openai.Vendors() {
 		if v.KeyEnv != "" {
 			out = append(out, vendor{v.Name, v.KeyEnv, v.BaseURL, defaults[v.Name]})
@@ -54,11 +56,16 @@ func vendors() []vendor {
 	return out
 }
 
-func (v vendor) open(key string, c *http.Client) model.Provider {
-	if v.name == "anthropic" {
-		return anthropic.New(anthropic.Options{Key: key, HTTP: c})
+const googleBase = "https://generativelanguage.googleapis.com"
+
+func (v vendor) open(key string, c *http.Client) (model.Provider, error) {
+	switch v.name {
+	case "anthropic":
+		return anthropic.New(anthropic.Options{Key: key, HTTP: c}), nil
+	case "google":
+		return gemini.New(gemini.Options{Key: key, HTTP: c})
 	}
-	return openai.New(openai.Options{Name: v.name, Key: key, HTTP: c})
+	return openai.New(openai.Options{Name: v.name, Key: key, HTTP: c}), nil
 }
 
 // Model chooses a model: the one that is named ("provider/id", or a provider's
@@ -93,11 +100,23 @@ func (a *App) chosen(provider, id string, p model.Provider) (Chosen, error) {
 	if err != nil {
 		return Chosen{}, fault.Wrap("E1001", "", err)
 	}
-	info := model.Info{ID: id}
-	if c, ok := a.Config.Providers[provider]; ok {
-		info.Window = int64(c.Context)
+	c := Chosen{Name: provider + "/" + id, Model: m, Info: model.Info{ID: id}}
+	table, err := known.Load()
+	if err != nil {
+		return Chosen{}, err
 	}
-	return Chosen{provider + "/" + id, m, info}, nil
+	if f, ok := table.Find(id); ok {
+		c.Info.Window, c.Info.MaxOutput = f.Window, f.MaxOutput
+		c.Price = &f.Price
+	}
+	own, configured := a.Config.Providers[provider]
+	if configured && own.Context > 0 {
+		c.Info.Window = int64(own.Context)
+	}
+	if provider == "google" || own.Kind == "gemini" {
+		c.Format = host.FormatGemini
+	}
+	return c, nil
 }
 
 // background is the model for small work; the answering one where none is set.
@@ -133,7 +152,8 @@ func (a *App) provider(name string) (p model.Provider, def string, err error) {
 		if err != nil {
 			return nil, "", err
 		}
-		return v.open(key, client), v.model, nil
+		p, err := v.open(key, client)
+		return p, v.model, err
 	}
 	return nil, "", fault.New("E1001", "known: "+strings.Join(a.providerNames(), ", "), "there is no model provider %q", name)
 }
@@ -163,7 +183,7 @@ func (a *App) configured(name string, c config.Provider) (model.Provider, error)
 	}
 	base := c.BaseURL
 	if base == "" {
-		base = map[string]string{"anthropic": "https://api.anthropic.com"}[c.Kind]
+		base = map[string]string{"anthropic": "https://api.anthropic.com", "gemini": googleBase}[c.Kind]
 		if base == "" {
 			base = "https://api.openai.com/v1"
 		}
@@ -178,6 +198,8 @@ func (a *App) configured(name string, c config.Provider) (model.Provider, error)
 		return anthropic.New(anthropic.Options{Key: key, BaseURL: c.BaseURL, HTTP: client}), nil
 	case "openai":
 		return openai.New(openai.Options{Name: name, Key: key, BaseURL: base, HTTP: client}), nil
+	case "gemini":
+		return gemini.New(gemini.Options{Key: key, BaseURL: c.BaseURL, HTTP: client})
 	case "openai-chat":
 		return openai.New(openai.Options{Name: name, Key: key, BaseURL: base, API: openai.Chat, HTTP: client}), nil
 	}

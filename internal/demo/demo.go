@@ -169,7 +169,10 @@ func (s *show) turn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	loop := s.app.Loop(app.Chosen{Name: "scripted/demo", Model: m}, agent.Limits{Steps: 10})
+	loop, err := s.app.Loop(ctx, app.Chosen{Name: "scripted/demo", Model: m}, agent.Limits{Steps: 10})
+	if err != nil {
+		return err
+	}
 	const prompt = "Do what is open in notes.md."
 	s.line("person:  %s", prompt)
 	for e, err := range loop.Run(ctx, agent.New(s.app.Session, nil), abi.TextBlock(prompt)) {

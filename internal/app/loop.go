@@ -1,0 +1,66 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"runtime"
+	"time"
+
+	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/builtins/shell"
+	"github.com/elfhost/elfhost/host/agent"
+	"github.com/elfhost/elfhost/host/policy"
+)
+
+// instructions are the files of a project that say how to work in it, the
+// first that exists of each folder. They are data for the model: nothing in
+// them changes what is asked or allowed.
+var instructions = []string{"AGENTS.md", "CLAUDE.md"}
+
+// maxInstruction bounds one such file, in bytes.
+const maxInstruction = 64 << 10
+
+// Loop is the agent of this session.
+func (a *App) Loop(ctx context.Context, m Chosen, l agent.Limits) (*agent.Loop, error) {
+	if l.Steps == 0 {
+		l.Steps = a.Config.MaxSteps
+	}
+	if l.Cost == 0 {
+		l.Cost = a.Config.MaxCost
+	}
+	system, err := agent.Prompt(a.surroundings(ctx))
+	if err != nil {
+		return nil, err
+	}
+	return &agent.Loop{
+		Model: m.Model, Info: m.Info, Price: m.Price, Format: m.Format, Tools: a.Registry, System: system, Limits: l,
+	}, nil
+}
+
+func (a *App) surroundings(ctx context.Context) agent.Surroundings {
+	s := agent.Surroundings{
+		Date: time.Now(), OS: runtime.GOOS + "/" + runtime.GOARCH, Shell: shell.Program(), Dir: a.Dir, Mode: a.Gate.Current(),
+	}
+	read, err := policy.New("instructions", policy.Grant{Cap: abi.FSRead, Scope: []string{policy.Workspace + "/**"}})
+	if err != nil {
+		a.note("reading the project's instructions: %v", err)
+		return s
+	}
+	rights := policy.Rights{Grants: read.Meet(a.Policy.Ceiling())}
+	if _, err := a.Tree.Stat(ctx, rights, policy.Workspace+"/.git"); err == nil {
+		s.Repository = true
+	}
+	for _, name := range instructions {
+		b, err := a.Tree.ReadFile(ctx, rights, policy.Workspace+"/"+name, maxInstruction)
+		switch {
+		case err == nil:
+			s.Instructions = append(s.Instructions, agent.Instruction{Path: name, Text: string(b)})
+			return s
+		case !errors.Is(err, fs.ErrNotExist):
+			a.note("%v", fmt.Errorf("the project's instructions are left out: %w", err))
+		}
+	}
+	return s
+}
