@@ -57,8 +57,12 @@ func (j *Job) launch(p Program) error {
 		j.out.close()
 		return err
 	}
-	for _, r := range readers {
+	for i, r := range readers {
 		streams.Go(func() {
+			if i == 0 && p.Stdout != nil && !p.Pty {
+				_, _ = io.Copy(p.Stdout, struct{ io.Reader }{r})
+				return
+			}
 			d := &decoder{out: j.out}
 			_, _ = io.Copy(struct{ io.Writer }{d}, r) // ends with the pipe, or when it is closed
 			d.flush()

@@ -46,6 +46,10 @@ type Program struct {
 	LogCap int64  // bytes of Log; 0 is 64 MiB. At the cap the program is stopped
 	// Stream, if set, sees the output as it comes, in whole runes. It must not block.
 	Stream func([]byte)
+	// Stdout, if set, takes standard output alone, byte for byte: a protocol.
+	// Output, Log and Stream then hold standard error. While a write blocks, so
+	// does the program; a write that fails ends the copying. Not with Pty.
+	Stdout io.Writer
 
 	// For the sandbox, absolute host paths. Dir and a private /tmp are
 	// writable unless ReadOnly, protected names in Dir aside; what is in neither
