@@ -17,6 +17,7 @@ import (
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/builtins/files"
 	"github.com/elfhost/elfhost/host"
+	"github.com/elfhost/elfhost/host/sandbox"
 	"github.com/elfhost/elfhost/internal/app"
 	"github.com/elfhost/elfhost/internal/config"
 	"github.com/elfhost/elfhost/internal/fault"
@@ -129,7 +130,7 @@ func (w *watch) blocked() error {
 type callFlags struct {
 	sessionFlags
 	receipt, asJSON bool
-	session         string
+	session, record string
 }
 
 func callVerb(s streams) *cobra.Command {
@@ -146,6 +147,7 @@ func callVerb(s streams) *cobra.Command {
 	f.register(c)
 	c.Flags().BoolVar(&f.receipt, "receipt", false, "print the receipt of a sandboxed call to standard error")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print the whole result as JSON")
+	c.Flags().StringVar(&f.record, "record", "", "keep in this file all that the plugin's module was told, for `elfhost replay`; it holds what the module read")
 	c.Flags().StringVar(&f.session, "session", "", "keep what this call leaves (files read) under a name, for the next call")
 	return c
 }
@@ -169,12 +171,22 @@ func (f *callFlags) run(ctx context.Context, s streams, args []string) error {
 		return err
 	}
 	defer a.Close(context.WithoutCancel(ctx))
-	res := a.Registry.Invoke(ctx, f.call(s, a, args[0], input, &w))
+	var rec sandbox.Recording
+	within := ctx
+	if f.record != "" {
+		within = sandbox.Record(ctx, &rec)
+	}
+	res := a.Registry.Invoke(within, f.call(s, a, args[0], input, &w))
 	if err := errors.Join(state.save(), f.print(s, res)); err != nil {
 		return err
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	if f.record != "" && (rec.Digest != "" || !res.IsError) {
+		if err := keepRecording(f.record, &rec); err != nil {
+			return err
+		}
 	}
 	if !res.IsError {
 		return nil

@@ -50,9 +50,9 @@ func newRoot(s streams) *cobra.Command {
 		&cobra.Group{ID: "machine", Title: "This machine:"},
 	)
 	for group, verbs := range map[string][]*cobra.Command{
-		"work":    {runVerb(s), callVerb(s), demoVerb(s)},
-		"rights":  {toolsVerb(s), pluginVerb(s), grantVerb(s), auditVerb(s)},
-		"machine": {doctorVerb(s), configVerb(s), explainVerb(s), schemaVerb(s), gcVerb(s), versionVerb(s)},
+		"work":    {runVerb(s), callVerb(s), replayVerb(s), demoVerb(s)},
+		"rights":  {toolsVerb(s), pluginVerb(s), grantVerb(s), secretVerb(s), auditVerb(s)},
+		"machine": {doctorVerb(s), modelsVerb(s), configVerb(s), explainVerb(s), schemaVerb(s), gcVerb(s), versionVerb(s)},
 	} {
 		for _, v := range verbs {
 			v.GroupID = group

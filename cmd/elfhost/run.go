@@ -95,6 +95,9 @@ func (f *runFlags) loop(ctx context.Context, a *app.App, m app.Chosen, schema js
 	if err != nil {
 		return o, err
 	}
+	for _, n := range a.TakeNotes() {
+		r.event(agent.Event{Kind: agent.KindNote, Text: n})
+	}
 	l.Schema = schema
 	var step strings.Builder
 	var failed error

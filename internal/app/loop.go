@@ -30,6 +30,9 @@ func (a *App) Loop(ctx context.Context, m Chosen, l agent.Limits) (*agent.Loop, 
 	if l.Cost == 0 {
 		l.Cost = a.Config.MaxCost
 	}
+	if l.Cost > 0 && m.Price == nil {
+		a.note("the price of %s is not known, so that the budget of $%g stops nothing; [prices.%q] in config.toml names it", m.Name, l.Cost, m.Name)
+	}
 	system, err := agent.Prompt(a.surroundings(ctx))
 	if err != nil {
 		return nil, err

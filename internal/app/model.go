@@ -14,7 +14,6 @@ import (
 	"github.com/elfhost/elfhost/host/model"
 	"github.com/elfhost/elfhost/host/model/anthropic"
 	"github.com/elfhost/elfhost/host/model/gemini"
-	"github.com/elfhost/elfhost/host/model/known"
 	"github.com/elfhost/elfhost/host/model/openai"
 	"github.com/elfhost/elfhost/host/model/scripted"
 	"github.com/elfhost/elfhost/host/policy"
@@ -100,19 +99,9 @@ func (a *App) chosen(provider, id string, p model.Provider) (Chosen, error) {
 	if err != nil {
 		return Chosen{}, fault.Wrap("E1001", "", err)
 	}
-	c := Chosen{Name: provider + "/" + id, Model: m, Info: model.Info{ID: id}}
-	table, err := known.Load()
-	if err != nil {
-		return Chosen{}, err
-	}
-	if f, ok := table.Find(id); ok {
-		c.Info.Window, c.Info.MaxOutput = f.Window, f.MaxOutput
-		c.Price = &f.Price
-	}
-	own, configured := a.Config.Providers[provider]
-	if configured && own.Context > 0 {
-		c.Info.Window = int64(own.Context)
-	}
+	c := Chosen{Name: provider + "/" + id, Model: m}
+	c.Info, c.Price, _ = a.facts(provider, model.Info{ID: id})
+	own := a.Config.Providers[provider]
 	if provider == "google" || own.Kind == "gemini" {
 		c.Format = host.FormatGemini
 	}

@@ -27,6 +27,13 @@ func check(c *Config, file string, ls lines) error {
 			return ls.fail(file, key+".base_url", "%s.base_url: %w", key, err)
 		}
 	}
+	for name, p := range c.Prices {
+		for _, dollars := range []float64{p.Input, p.Output, p.CacheRead, p.CacheWrite} {
+			if !(dollars >= 0 && dollars < 1e6) {
+				return ls.fail(file, "prices."+name, "a price is a number of US dollars, from 0 to a million")
+			}
+		}
+	}
 	for name, s := range c.MCP.Servers {
 		if err := s.check(name, file, ls); err != nil {
 			return err

@@ -20,6 +20,7 @@ type Config struct {
 
 	Output    Output              `toml:"output"`
 	Providers map[string]Provider `toml:"providers" user:"only"`
+	Prices    map[string]Price    `toml:"prices" user:"only"`
 	MCP       MCP                 `toml:"mcp"`
 	Hooks     []Hook              `toml:"hooks" user:"only"`
 	Search    []SearchService     `toml:"search" user:"only"`
@@ -45,6 +46,15 @@ type Provider struct {
 	File      string            `toml:"file" doc:"the turns of a scripted model"`
 	Context   int               `toml:"context" doc:"tokens of its models' context, where the program does not know"`
 	Timeout   Duration          `toml:"timeout" default:"10m" doc:"of one request, streaming included"`
+}
+
+// Price is [prices."PROVIDER/MODEL"]: US dollars for a million tokens. It
+// stands over what vendors had published when the program was built.
+type Price struct {
+	Input      float64 `toml:"input" doc:"of the prompt"`
+	Output     float64 `toml:"output" doc:"of the answer"`
+	CacheRead  float64 `toml:"cache_read" doc:"of what the provider has cached"`
+	CacheWrite float64 `toml:"cache_write" doc:"of what it puts into its cache; as the prompt when 0"`
 }
 
 // MCP is [mcp].

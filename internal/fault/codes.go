@@ -29,6 +29,8 @@ var codes = []Code{
 	{"E1303", ExitFailed, "the tool failed", "The tool ran and answered with an error. Its own words are above."},
 	{"E1304", ExitFailed, "no such plugin", "No plugin of that name is installed. `elfhost plugin list` shows those that are."},
 	{"E1305", ExitRefused, "the module asks for more than its manifest", "The module imports a capability that elf.toml does not name in a [[need]]. The author has to declare it, with a reason, so that people see it before they install."},
+	{"E1306", ExitUsage, "not a recording", "The file is not a recording that `elfhost call --record` made, or the call that was to be recorded never entered a plugin's module: native tools are not recorded."},
+	{"E1307", ExitFailed, "the replay differs", "The module, run again against the recorded answers, asked something else, answered something else or used other fuel. The error shows the first difference. The same module and host do not differ: the recording was changed, or was made by another engine version."},
 	{"E1401", ExitLimit, "step limit", "The agent used all its steps. --max-steps allows more."},
 	{"E1402", ExitLimit, "budget", "The agent used its budget. --max-cost allows more."},
 	{"E1501", ExitFailed, "state cannot be written", "elfhost could not write to its state folder. `elfhost doctor` names the folder and what is wrong with it."},
