@@ -18,6 +18,14 @@ func (g *Gate) askCall(ctx context.Context, s Spec, c Call, ruling policy.Ruling
 	return d
 }
 
+// askEach asks about a program that nothing holds: once, and never for longer.
+func (g *Gate) askEach(ctx context.Context, s Spec, c Call, ruling policy.Ruling, v *Verdict) *Denied {
+	return g.ask(ctx, Ask{
+		Call: c, Spec: s, Why: why(c.Caller), Final: true, Now: "no kernel sandbox works on this machine, so each command is asked about",
+		Risks: append([]string{"it runs unsandboxed, with all the rights of the person"}, ruling.Risks...),
+	}, v)
+}
+
 func why(c Caller) string {
 	by := "the model"
 	switch {

@@ -27,7 +27,7 @@ type gateState struct {
 func (g *Gate) Child(m Mode) *Gate {
 	return &Gate{
 		Policy: g.Policy, Mode: m.Narrower(g.Current()), Grants: g.Grants, Granted: g.Granted, Workspace: g.Workspace,
-		Approver: g.Approver, Memory: g.Memory, Audit: g.Audit, state: gateState{parent: g},
+		Approver: g.Approver, Memory: g.Memory, Unconfined: g.Unconfined, Audit: g.Audit, state: gateState{parent: g},
 	}
 }
 
@@ -143,6 +143,8 @@ func (g *Gate) decide(ctx context.Context, s Spec, c Call, v *Verdict) *Denied {
 		return refuse("mode", "in plan mode a sub-agent has permissionMode plan")
 	case ruling.Effect == policy.Ask && ruling.Rule != "": // whatever comes below
 		return g.askCall(ctx, s, c, ruling, v)
+	case g.Unconfined && s.Kind == KindExecute && s.Origin.Source == Builtin:
+		return g.askEach(ctx, s, c, ruling, v)
 	case Safe(s):
 		v.By = "safe"
 		return nil

@@ -35,6 +35,9 @@ type Gate struct {
 	Granted  func(Origin) policy.Grants
 	Approver Approver // nil: nobody is there, a question is a denial
 	Memory   Memory   // nil: nothing is kept past the session
+	// Unconfined says that no kernel sandbox holds the programs which builtin
+	// tools run: each command is asked about, whatever the mode and the rules.
+	Unconfined bool
 	// Audit keeps every verdict; it must be safe for concurrent use. A call whose
 	// verdict cannot be kept is refused. Nil: nothing is kept.
 	Audit func(Verdict) error

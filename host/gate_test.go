@@ -416,3 +416,30 @@ func TestAuditThatFailsRefuses(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 }
+
+// TestSH22AsksForEachCommandWithoutASandbox: neither auto nor a remembered rule frees it.
+func TestSH22AsksForEachCommandWithoutASandbox(t *testing.T) {
+	p := &person{answer: func(Ask) (Answer, error) {
+		return Answer{Allow: true, Scope: Session, Rule: Rule{Pattern: "Bash"}}, nil
+	}}
+	g := &Gate{Mode: ModeAuto, Unconfined: true, Approver: p}
+	if err := g.Allow(Rule{Pattern: "Bash"}); err != nil {
+		t.Fatal(err)
+	}
+	bash := Spec{Name: "Bash", Kind: KindExecute, Origin: Origin{Source: Builtin}}
+	for i := range 3 {
+		if err := g.Check(t.Context(), bash, Call{Tool: "Bash", Args: []byte(`{"command":"ls"}`)}); err != nil {
+			t.Fatal(err)
+		}
+		if len(p.asked) != i+1 {
+			t.Fatalf("asked %d times in %d calls", len(p.asked), i+1)
+		}
+	}
+	if a := p.asked[0]; !a.Final || len(a.Risks) == 0 || !strings.Contains(a.Risks[0], "unsandboxed") {
+		t.Errorf("the question does not say it: %+v", a)
+	}
+	read := Spec{Name: "Read", Kind: KindRead, Origin: Origin{Source: Builtin}}
+	if err := g.Check(t.Context(), read, Call{Tool: "Read"}); err != nil || len(p.asked) != 3 {
+		t.Errorf("reading: %v, asked %d times", err, len(p.asked))
+	}
+}

@@ -2,7 +2,9 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -39,6 +41,11 @@ func (a *App) openBrokers(context.Context) error {
 			return fault.Wrap("E1002", "", fmt.Errorf("network of the system policy: %w", err))
 		}
 		a.HTTP.TLS = tls
+	}
+	if a.Config.Offline {
+		a.HTTP.Dial = func(context.Context, string, string) (net.Conn, error) {
+			return nil, errors.New("this session is offline: offline = true in config.toml")
+		}
 	}
 	a.closing(a.HTTP.Close)
 	a.Runner = &reach.Runner{}
@@ -126,6 +133,3 @@ func (a *App) session() (policy.Grants, error) {
 	}
 	return policy.New("session", gs...)
 }
-
-// pluginEnv is what elf:env answers, after the right was checked.
-func (a *App) pluginEnv(name string) (string, bool) { return os.LookupEnv(name) }

@@ -198,29 +198,6 @@ func (a *App) Grants(k config.PluginKey) []policy.Grant {
 	return out
 }
 
-// installed are the grants that a bundled plugin comes with: each scope of
-// its needs, so that it can be taken back by itself.
-func (a *App) installed(k config.PluginKey) []policy.Grant {
-	var out []policy.Grant
-	for _, p := range a.packages {
-		if p.key() != k || !p.bundled {
-			continue
-		}
-		for _, n := range p.manifest.Needs {
-			if len(n.Scope) == 0 {
-				out = append(out, policy.Grant{Cap: n.Cap, Where: installation})
-			}
-			for _, s := range n.Scope {
-				out = append(out, policy.Grant{Cap: n.Cap, Scope: []string{s}, Where: installation})
-			}
-		}
-	}
-	return out
-}
-
-// installation is where the grants of bundled plugins come from.
-const installation = "this installation"
-
 // Revoke takes back grants of a plugin, or a remembered rule, in one file, and
 // returns what was taken.
 func (a *App) Revoke(file, layer string, r host.Rule) ([]string, error) {

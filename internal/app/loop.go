@@ -10,6 +10,7 @@ import (
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/builtins/shell"
+	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/agent"
 	"github.com/elfhost/elfhost/host/policy"
 )
@@ -37,9 +38,14 @@ func (a *App) Loop(ctx context.Context, m Chosen, l agent.Limits) (*agent.Loop, 
 	if err != nil {
 		return nil, err
 	}
-	return &agent.Loop{
+	loop := &agent.Loop{
 		Model: m.Model, Info: m.Info, Price: m.Price, Format: m.Format, Tools: a.Registry, System: system, Limits: l,
-	}, nil
+		Search: a.nativeSearch(m),
+	}
+	if loop.Search != nil { // it takes the tool's place in the request
+		loop.Tools = a.Registry.Filter(func(s host.Spec) bool { return s.Name != "WebSearch" })
+	}
+	return loop, nil
 }
 
 func (a *App) surroundings(ctx context.Context) agent.Surroundings {

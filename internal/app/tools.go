@@ -30,7 +30,7 @@ var steps = []step{
 
 func fileTools(_ context.Context, a *App) ([]host.Tool, error) {
 	tools := files.Tools(files.Options{Tree: a.Tree, ACP: a.acp(), State: a.opt.Files})
-	tools = append(tools, search.Tools(search.Options{Tree: a.Tree})...)
+	tools = append(tools, search.Tools(search.Options{Tree: a.Tree, GlobalIgnore: a.globalIgnore()})...)
 	out := outline.New(outline.Options{Tree: a.Tree})
 	a.closing(out.Close)
 	return append(tools, out.Tools()...), nil
@@ -41,6 +41,7 @@ func (a *App) acp() bool { return a.opt.Dialect == "acp" }
 
 func shellTools(_ context.Context, a *App) ([]host.Tool, error) {
 	a.Runner.Sandbox = <-a.kernel
+	a.Gate.Unconfined = a.Runner.Sandbox.Kind == ""
 	must, _ := a.Policy.RequireSandbox()
 	sh, err := shell.New(shell.Options{
 		Tree: a.Tree, Runner: a.Runner, ACP: a.acp(), Logs: a.SessionDir(),

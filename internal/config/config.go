@@ -16,6 +16,7 @@ type Config struct {
 	MaxSteps        int      `toml:"max_steps" default:"50" doc:"model turns of one run at the most"`
 	MaxCost         float64  `toml:"max_cost" user:"only" doc:"US dollars of one run at the most; 0 sets no limit"`
 	ExecTimeout     Duration `toml:"exec_timeout" default:"2m" doc:"when Bash ends a command"`
+	NativeSearch    bool     `toml:"native_search" default:"true" doc:"let a model's provider search the web by itself, where it can, in place of WebSearch"`
 	Offline         bool     `toml:"offline" user:"only" doc:"use no network at all"`
 
 	Output    Output              `toml:"output"`

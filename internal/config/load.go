@@ -131,6 +131,8 @@ func setDefault(v reflect.Value, f reflect.StructField) {
 		_ = x.UnmarshalText([]byte(text))
 	case *string:
 		*x = text
+	case *bool:
+		*x = text == "true"
 	case *int:
 		*x, _ = strconv.Atoi(text)
 	}

@@ -1,0 +1,117 @@
+package app
+
+import (
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/host/model"
+	"github.com/elfhost/elfhost/host/policy"
+	"github.com/elfhost/elfhost/internal/config"
+)
+
+// bundledGrants are what this installation gives to the plugins that it ships,
+// so that they need no question. They are shown by `grant list`, can be taken
+// back one by one, and every policy narrows them. A manifest may ask for more,
+// for a person to give.
+var bundledGrants = map[string][]policy.Grant{
+	"webfetch": {
+		{Cap: abi.NetHTTP, Scope: []string{"public GET,HEAD"}},
+		{Cap: abi.Model, Scope: []string{"100k tokens"}},
+	},
+	"websearch": {
+		{Cap: abi.NetHTTP, Scope: []string{"https://api.tavily.com/search POST"}},
+		{Cap: abi.NetHTTP, Scope: []string{"https://s.jina.ai GET"}},
+		{Cap: abi.Secret, Scope: []string{"tavily-api-key@api.tavily.com"}},
+		{Cap: abi.Secret, Scope: []string{"jina-api-key@s.jina.ai"}},
+		{Cap: abi.Env, Scope: []string{searxngURL}},
+	},
+	"imageanalysis": {
+		{Cap: abi.FSRead, Scope: []string{"/ws/**"}},
+		{Cap: abi.Model, Scope: []string{"20k tokens"}},
+		{Cap: abi.Env, Scope: []string{workspaceEnv}},
+	},
+}
+
+// Variables that the host answers itself when a plugin holds the right to them.
+const (
+	workspaceEnv = "ELFHOST_WORKSPACE" // the workspace as an absolute path of the host
+	searxngURL   = "SEARXNG_URL"       // of [[search]] in config.toml, or the environment
+)
+
+// installation is where the grants of bundled plugins come from.
+const installation = "this installation"
+
+// installed are the grants that a bundled plugin comes with, and the address
+// of the search service that a person configured.
+func (a *App) installed(k config.PluginKey) []policy.Grant {
+	i := slices.IndexFunc(a.packages, func(p pack) bool { return p.bundled && p.key() == k })
+	if i < 0 {
+		return nil
+	}
+	name := a.packages[i].manifest.Name
+	out := slices.Clone(bundledGrants[name])
+	if u, err := url.Parse(a.searxng()); name == "websearch" && err == nil && u.Host != "" {
+		out = append(out, policy.Grant{Cap: abi.NetHTTP, Scope: []string{u.Scheme + "://" + u.Host + " GET"}})
+	}
+	for i := range out {
+		out[i].Where = installation
+	}
+	return out
+}
+
+// pluginEnv is what elf:env answers, after the right was checked.
+func (a *App) pluginEnv(name string) (string, bool) {
+	switch name {
+	case workspaceEnv:
+		return a.Dir, true
+	case searxngURL:
+		if u := a.searxng(); u != "" {
+			return u, true
+		}
+		return "", false
+	}
+	v := a.env(name)
+	return v, v != ""
+}
+
+func (a *App) searxng() string {
+	for _, s := range a.Config.Search {
+		if s.Kind == "searxng" && s.BaseURL != "" {
+			return s.BaseURL
+		}
+	}
+	return a.env(searxngURL)
+}
+
+// nativeSearch reports whether the model's provider is to search the web by
+// itself, in the place of WebSearch: where it can, and where nothing keeps the
+// tool itself from being used.
+func (a *App) nativeSearch(c Chosen) *model.Search {
+	provider, _ := model.SplitName(c.Name)
+	can := slices.Contains([]string{"anthropic", "openai", "google", "xai"}, provider)
+	ruling := policy.Judge(a.Policy.Rules(), "WebSearch", policy.Subject{})
+	if !can || !a.Config.NativeSearch || !a.Registry.Has("WebSearch") || a.Policy.Network().Off || ruling.Effect == policy.Deny {
+		return nil
+	}
+	return &model.Search{}
+}
+
+// globalIgnore is the person's own ignore file for git, at its usual place.
+func (a *App) globalIgnore() string {
+	dir := a.env("XDG_CONFIG_HOME")
+	if dir == "" {
+		home := a.env("HOME")
+		if home == "" {
+			return ""
+		}
+		dir = filepath.Join(home, ".config")
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "git", "ignore"))
+	if err != nil || len(b) > 1<<20 {
+		return ""
+	}
+	return string(b)
+}
