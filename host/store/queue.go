@@ -1,0 +1,153 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+)
+
+// queue gathers the writes of all goroutines into transactions: whoever comes
+// while one is being committed waits, and the first of those who wait commits
+// for all of them. A lone writer has no more to do than its own transaction.
+type queue struct {
+	tx *tx
+
+	mu     sync.Mutex
+	ops    []*op
+	lead   chan struct{} // holds one token while somebody commits
+	closed bool
+}
+
+// op is one write. do checks before it changes anything: a refusal must leave
+// the transaction as it was, since others share it.
+type op struct {
+	do   func(t *tx) error
+	done chan struct{}
+	err  error
+}
+
+// refusal is an error of one op, with which the transaction goes on.
+type refusal struct{ error }
+
+func (r refusal) Unwrap() error { return r.error }
+
+func refuse(err error) error { return refusal{err} }
+
+// maxBatch bounds how many ops share a transaction.
+const maxBatch = 256
+
+var errClosed = errors.New("the store is closed")
+
+// commit does f in a transaction and returns when it is durable. Once f is
+// being done, the end of ctx comes too late: the answer is then what happened.
+func (q *queue) commit(ctx context.Context, f func(t *tx) error) error {
+	o := &op{do: f, done: make(chan struct{})}
+	lead, err := q.push(o)
+	if err != nil {
+		return err
+	}
+	for {
+		select {
+		case <-o.done:
+			return o.err
+		default:
+		}
+		select {
+		case <-o.done:
+			return o.err
+		case lead <- struct{}{}:
+			q.batch()
+			<-lead
+		case <-ctx.Done():
+			if q.withdraw(o) {
+				return context.Cause(ctx)
+			}
+			<-o.done
+			return o.err
+		}
+	}
+}
+
+func (q *queue) push(o *op) (chan struct{}, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return nil, errClosed
+	}
+	if q.lead == nil {
+		q.lead = make(chan struct{}, 1)
+	}
+	q.ops = append(q.ops, o)
+	return q.lead, nil
+}
+
+func (q *queue) withdraw(o *op) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	i := slices.Index(q.ops, o)
+	if i < 0 {
+		return false
+	}
+	q.ops = slices.Delete(q.ops, i, i+1)
+	return true
+}
+
+func (q *queue) take() []*op {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := min(len(q.ops), maxBatch)
+	ops := slices.Clone(q.ops[:n])
+	q.ops = slices.Delete(q.ops, 0, n)
+	return ops
+}
+
+// batch commits what is waiting. An error that is no refusal is everybody's:
+// the transaction is gone.
+func (q *queue) batch() {
+	ops := q.take()
+	if len(ops) == 0 {
+		return
+	}
+	err := q.tx.do(func() error {
+		for _, o := range ops {
+			o.err = o.do(q.tx)
+			if r, ok := o.err.(refusal); ok {
+				o.err = r.error
+				continue
+			}
+			if o.err != nil {
+				return o.err
+			}
+		}
+		return nil
+	})
+	for _, o := range ops {
+		if err != nil {
+			o.err = err
+		}
+		close(o.done)
+	}
+}
+
+// close refuses what comes later and waits for what runs. It reports whether
+// it was the first.
+func (q *queue) close() bool {
+	q.mu.Lock()
+	if q.closed {
+		q.mu.Unlock()
+		return false
+	}
+	q.closed = true
+	ops, lead := q.ops, q.lead
+	q.ops = nil
+	q.mu.Unlock()
+	for _, o := range ops {
+		o.err = errClosed
+		close(o.done)
+	}
+	if lead != nil {
+		lead <- struct{}{}
+	}
+	return true
+}

@@ -1,0 +1,180 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+)
+
+// migrations bring a file from version i to i+1 (PRAGMA user_version). A step
+// that was released is never changed: a new one is added.
+//
+// A record's key holds session and number (see key), so that one tree, written
+// at its end and read in order, serves both.
+var migrations = []string{`
+CREATE TABLE session (
+  n       INTEGER PRIMARY KEY,
+  id      TEXT NOT NULL UNIQUE,
+  origin  TEXT NOT NULL,
+  parent  TEXT NOT NULL,
+  title   TEXT NOT NULL,
+  agent   TEXT NOT NULL,
+  model   TEXT NOT NULL,
+  created INTEGER NOT NULL,
+  updated INTEGER NOT NULL,
+  seq     INTEGER NOT NULL,
+  fence   INTEGER NOT NULL,
+  owner   TEXT NOT NULL
+) STRICT;
+CREATE INDEX session_parent ON session(parent) WHERE parent <> '';
+CREATE INDEX session_origin ON session(origin);
+CREATE TABLE record (
+  key  INTEGER PRIMARY KEY,
+  time INTEGER NOT NULL,
+  kind TEXT NOT NULL,
+  body BLOB NOT NULL
+) STRICT;
+CREATE TABLE call (
+  session    INTEGER NOT NULL,
+  id         TEXT NOT NULL,
+  seq        INTEGER NOT NULL,
+  tool       TEXT NOT NULL,
+  state      TEXT NOT NULL,
+  fence      INTEGER NOT NULL,
+  repeatable INTEGER NOT NULL,
+  PRIMARY KEY (session, id, seq)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE note (
+  n       INTEGER PRIMARY KEY,
+  session INTEGER NOT NULL,
+  time    INTEGER NOT NULL,
+  kind    TEXT NOT NULL,
+  call    TEXT NOT NULL,
+  body    BLOB NOT NULL
+) STRICT;
+CREATE INDEX note_session ON note(session);
+CREATE TABLE draft (
+  session INTEGER PRIMARY KEY,
+  body    TEXT NOT NULL
+) STRICT;
+`}
+
+// migrate brings the file to the newest version, in one transaction that other
+// processes wait for.
+func (t *tx) migrate() error {
+	var mode string
+	if err := t.row(`PRAGMA journal_mode = WAL`).Scan(&mode); err != nil {
+		return err
+	}
+	var version int
+	if err := t.row(`PRAGMA user_version`).Scan(&version); err != nil {
+		return err
+	}
+	if version == len(migrations) {
+		return nil
+	}
+	if version > len(migrations) {
+		return fmt.Errorf("%w (version %d, this program knows %d)", ErrNewer, version, len(migrations))
+	}
+	return t.do(func() error {
+		if err := t.row(`PRAGMA user_version`).Scan(&version); err != nil {
+			return err
+		}
+		for ; version < len(migrations); version++ {
+			if err := t.exec(migrations[version]); err != nil {
+				return err
+			}
+			if err := t.exec(fmt.Sprintf(`PRAGMA user_version = %d`, version+1)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// maxSeq is the highest number of a record.
+const maxSeq = 1<<32 - 1
+
+// key is where a record lies: all of a session are neighbours.
+func key(session, seq int64) int64 { return session<<32 | seq }
+
+// micros is how times are kept.
+func micros(t time.Time) int64 { return t.UnixMicro() }
+
+func fromMicros(n int64) time.Time { return time.UnixMicro(n).UTC() }
+
+// tx is the writing connection with its prepared statements.
+type tx struct {
+	conn  *sql.Conn
+	stmts map[string]*sql.Stmt
+}
+
+// do runs f in a transaction.
+func (t *tx) do(f func() error) error {
+	if _, err := t.run(`BEGIN IMMEDIATE`); err != nil {
+		return err
+	}
+	err := f()
+	if err == nil {
+		if _, err = t.run(`COMMIT`); err == nil {
+			return nil
+		}
+	}
+	_, _ = t.run(`ROLLBACK`) // fails where the engine has rolled back by itself
+	return err
+}
+
+// stmt prepares a statement once. Statements run without the caller's context:
+// a transaction serves many callers, and each of its steps is short.
+func (t *tx) stmt(query string) (*sql.Stmt, error) {
+	if st, ok := t.stmts[query]; ok {
+		return st, nil
+	}
+	st, err := t.conn.PrepareContext(context.Background(), query)
+	if err == nil {
+		t.stmts[query] = st
+	}
+	return st, err
+}
+
+// run executes a prepared statement and counts the rows that it changed.
+func (t *tx) run(query string, args ...any) (int64, error) {
+	st, err := t.stmt(query)
+	if err != nil {
+		return 0, err
+	}
+	res, err := st.ExecContext(context.Background(), args...)
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}
+
+// exec executes a text that is not worth keeping prepared.
+func (t *tx) exec(query string, args ...any) error {
+	_, err := t.conn.ExecContext(context.Background(), query, args...)
+	return err
+}
+
+// scanner is a *sql.Row, or an error in its place.
+type scanner interface{ Scan(...any) error }
+
+type failedRow struct{ err error }
+
+func (f failedRow) Scan(...any) error { return f.err }
+
+func (t *tx) row(query string, args ...any) scanner {
+	st, err := t.stmt(query)
+	if err != nil {
+		return failedRow{err}
+	}
+	return st.QueryRowContext(context.Background(), args...)
+}
+
+func (t *tx) close() error {
+	for _, st := range t.stmts {
+		_ = st.Close() // the connection is closed next
+	}
+	return t.conn.Close()
+}

@@ -1,0 +1,172 @@
+// Package store keeps sessions on disk: what is known of each one, its records
+// in order, the state of every call, and notes about it. Bodies are JSON that
+// the store never looks into.
+//
+// A record is durable when Append returns: killing the process loses nothing.
+// (A power cut may lose the last moments, never the file.) Several processes
+// may use one store. A session has one writer at a time; each new writer has a
+// higher fence, and one with a lower fence is refused.
+//
+// Nothing outside of this package knows how it is kept.
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"modernc.org/sqlite" // registers the driver, and has its errors
+	lib "modernc.org/sqlite/lib"
+)
+
+// The errors of this package. They come wrapped, with the session's name.
+var (
+	ErrBadID    = errors.New("not an identifier of a session")
+	ErrNotFound = errors.New("there is no such session")
+	ErrExists   = errors.New("the session exists already")
+	ErrBusy     = errors.New("the session is in use")
+	ErrFenced   = errors.New("another writer has taken the session over")
+	ErrOrder    = errors.New("the record is out of order")
+	ErrState    = errors.New("the call cannot get into this state")
+	ErrNewer    = errors.New("the store was written by a newer elfhost")
+)
+
+// patience is how long a write waits for another process, before it fails.
+const patience = 10 * time.Second
+
+// Store is an open store. It is safe for concurrent use. Close it after its
+// Writers.
+type Store struct {
+	path  string
+	write *sql.DB // one connection, used by whoever leads the queue
+	read  *sql.DB
+	queue queue
+	owner owner
+
+	mu   sync.Mutex
+	mine map[int64]bool // sessions that have a Writer of this Store
+}
+
+// Open opens the store in a file, and makes it, and its folder, if need be.
+func Open(ctx context.Context, path string) (*Store, error) {
+	s, err := open(ctx, path)
+	if err != nil {
+		return nil, fmt.Errorf("opening the store %q: %w", path, err)
+	}
+	return s, nil
+}
+
+func open(ctx context.Context, path string) (*Store, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	// Made here, so that nobody else can read it; its companions take its mode.
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Close(); err != nil {
+		return nil, err
+	}
+	s := &Store{path: path, mine: map[int64]bool{}}
+	s.owner.dir = path + ".owners"
+	if s.write, err = sql.Open("sqlite", source(path, "_pragma=synchronous(NORMAL)")); err != nil {
+		return nil, err
+	}
+	s.write.SetMaxOpenConns(1)
+	if s.read, err = sql.Open("sqlite", source(path, "_pragma=query_only(1)")); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	s.read.SetMaxOpenConns(min(4, runtime.GOMAXPROCS(0)+1))
+	if err := s.prepare(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// source is the driver's name for a file.
+func source(path, extra string) string {
+	u := url.URL{Scheme: "file", Path: filepath.ToSlash(path)}
+	if !strings.HasPrefix(u.Path, "/") { // C:/…
+		u.Path = "/" + u.Path
+	}
+	return u.String() + fmt.Sprintf("?_pragma=busy_timeout(%d)&", patience.Milliseconds()) + extra
+}
+
+// prepare migrates, and readies the writer. Another process may be doing the
+// same: what is locked is tried again, since the change to write-ahead logging
+// does not wait by itself.
+func (s *Store) prepare(ctx context.Context) error {
+	conn, err := s.write.Conn(ctx)
+	for until := time.Now().Add(patience); busy(err) && time.Now().Before(until); {
+		time.Sleep(5 * time.Millisecond)
+		conn, err = s.write.Conn(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	s.queue.tx = &tx{conn: conn, stmts: map[string]*sql.Stmt{}}
+	for until := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		err := s.queue.tx.migrate()
+		if err == nil || !busy(err) || time.Now().After(until) || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// busy reports an error that only says that another process was faster.
+func busy(err error) bool {
+	var e *sqlite.Error
+	return errors.As(err, &e) && (e.Code()&0xff == lib.SQLITE_BUSY || e.Code()&0xff == lib.SQLITE_LOCKED)
+}
+
+// Close closes the store. Writers that are still open lose their claims.
+func (s *Store) Close() error {
+	var errs []error
+	if !s.queue.close() {
+		return nil
+	}
+	if s.read != nil {
+		errs = append(errs, s.read.Close())
+	}
+	if s.queue.tx != nil {
+		errs = append(errs, s.queue.tx.close())
+	}
+	if s.write != nil {
+		errs = append(errs, s.write.Close())
+	}
+	return errors.Join(append(errs, s.owner.close())...)
+}
+
+var idForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+
+// CheckID tells whether a text can be the name of a session. Names are opaque:
+// they go into no path or query, but whoever makes a folder of one may.
+func CheckID(id string) error {
+	if !idForm.MatchString(id) {
+		return fmt.Errorf("%w: %.40q", ErrBadID, id)
+	}
+	return nil
+}
+
+// NewID makes a name that says nothing and cannot be guessed.
+func NewID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails, see crypto/rand
+	return "ses_" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))
+}

@@ -1,0 +1,458 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func openTest(t testing.TB) *Store {
+	t.Helper()
+	return openAt(t, filepath.Join(t.TempDir(), "a store?#%.db"))
+}
+
+func openAt(t testing.TB, path string) *Store {
+	t.Helper()
+	s, err := Open(context.Background(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func create(t testing.TB, s *Store, m Session) *Writer {
+	t.Helper()
+	if m.ID == "" {
+		m.ID = NewID()
+	}
+	w, err := s.Create(context.Background(), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func record(seq int64) Record {
+	return Record{Seq: seq, Time: time.UnixMicro(1e15 + seq).UTC(), Kind: "message", Body: json.RawMessage(fmt.Sprintf(`{"n":%d}`, seq))}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wants(t testing.TB, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Fatalf("got error %v, want %v", err, want)
+	}
+}
+
+func all(t testing.TB, s *Store, id string) []Record {
+	t.Helper()
+	var out []Record
+	for r, err := range s.Records(context.Background(), id, 0) {
+		must(t, err)
+		out = append(out, r)
+	}
+	return out
+}
+
+func TestRecordsComeBackInOrder(t *testing.T) {
+	ctx, s := context.Background(), openTest(t)
+	a, b := create(t, s, Session{Origin: "o", Title: "first"}), create(t, s, Session{Origin: "o"})
+	for i := int64(1); i <= 20; i++ {
+		must(t, a.Append(ctx, record(i), false))
+		must(t, b.Append(ctx, record(i), false))
+	}
+	got := all(t, s, a.ID())
+	if len(got) != 20 {
+		t.Fatalf("%d records", len(got))
+	}
+	for i, r := range got {
+		want := record(int64(i + 1))
+		if r.Seq != want.Seq || !r.Time.Equal(want.Time) || r.Kind != want.Kind || string(r.Body) != string(want.Body) {
+			t.Errorf("record %d is %+v", i, r)
+		}
+	}
+	wants(t, a.Append(ctx, record(20), false), ErrOrder)
+	wants(t, a.Append(ctx, record(22), false), ErrOrder)
+	wants(t, a.Append(ctx, record(0), false), ErrOrder)
+	wants(t, a.Append(ctx, record(1<<32), false), ErrOrder)
+	m, err := s.Session(ctx, a.ID())
+	if err != nil || m.Records != 20 || m.Title != "first" || !m.Busy || !m.Updated.Equal(record(20).Time) {
+		t.Errorf("%+v, %v", m, err)
+	}
+}
+
+// SES-01: identifiers are checked at every door.
+func TestSES01IdentifiersAreChecked(t *testing.T) {
+	ctx, s := context.Background(), openTest(t)
+	create(t, s, Session{ID: "etc"})
+	for _, id := range []string{"../../etc/passwd", "a/b", "", strings.Repeat("a", 300), "a\x00b", ".", "..", "-a", "ä", "a b", "a'b", "%", "a\n"} {
+		_, err := s.Create(ctx, Session{ID: id})
+		wants(t, err, ErrBadID)
+		_, err = s.Claim(ctx, id)
+		wants(t, err, ErrBadID)
+		_, err = s.Seize(ctx, id)
+		wants(t, err, ErrBadID)
+		_, err = s.Session(ctx, id)
+		wants(t, err, ErrBadID)
+		_, err = s.Calls(ctx, id)
+		wants(t, err, ErrBadID)
+		_, err = s.Notes(ctx, id)
+		wants(t, err, ErrBadID)
+		_, err = s.Drafted(ctx, id)
+		wants(t, err, ErrBadID)
+		_, err = s.Fork(ctx, id, Session{ID: "x"})
+		wants(t, err, ErrBadID)
+		wants(t, s.AddNote(ctx, id, Note{Body: json.RawMessage(`{}`)}), ErrBadID)
+		wants(t, s.Delete(ctx, id), ErrBadID)
+		wants(t, s.Sees(ctx, "etc", id), ErrBadID)
+		wants(t, s.Sees(ctx, id, "etc"), ErrBadID)
+		for _, err := range s.Records(ctx, id, 0) {
+			wants(t, err, ErrBadID)
+		}
+	}
+	must(t, CheckID(NewID()))
+}
+
+func TestOneWriterAndItsFence(t *testing.T) {
+	ctx, path := context.Background(), filepath.Join(t.TempDir(), "s.db")
+	s, other := openAt(t, path), openAt(t, path) // as two processes
+	w := create(t, s, Session{ID: "x"})
+	must(t, w.Append(ctx, record(1), false))
+	_, err := s.Create(ctx, Session{ID: "x"})
+	wants(t, err, ErrExists)
+	_, err = s.Claim(ctx, "x")
+	wants(t, err, ErrBusy)
+	_, err = other.Claim(ctx, "x")
+	wants(t, err, ErrBusy)
+	wants(t, other.Delete(ctx, "x"), ErrBusy)
+
+	taken, err := other.Seize(ctx, "x")
+	must(t, err)
+	wants(t, w.Append(ctx, record(2), false), ErrFenced)
+	wants(t, w.Draft(ctx, "late"), ErrFenced)
+	must(t, taken.Append(ctx, record(2), false))
+	must(t, w.Close(ctx)) // does not give back what is no longer its own
+	_, err = s.Claim(ctx, "x")
+	wants(t, err, ErrBusy)
+	must(t, taken.Close(ctx))
+	again, err := s.Claim(ctx, "x")
+	must(t, err)
+	if again.Fence() != 3 {
+		t.Errorf("fence %d", again.Fence())
+	}
+	must(t, again.Append(ctx, record(3), false))
+	must(t, again.Close(ctx))
+	must(t, s.Delete(ctx, "x"))
+	wants(t, again.Append(ctx, record(4), false), ErrNotFound)
+	_, err = s.Session(ctx, "x")
+	wants(t, err, ErrNotFound)
+}
+
+func TestAWriterThatDiedIsNotBusy(t *testing.T) {
+	ctx, path := context.Background(), filepath.Join(t.TempDir(), "s.db")
+	dead, s := openAt(t, path), openAt(t, path)
+	create(t, dead, Session{ID: "x"})
+	_, err := s.Claim(ctx, "x")
+	wants(t, err, ErrBusy)
+	must(t, dead.owner.file.Close()) // what the system does when it dies
+	dead.owner.file = nil
+	w, err := s.Claim(ctx, "x")
+	must(t, err)
+	must(t, w.Close(ctx))
+	if left, _ := os.ReadDir(path + ".owners"); len(left) != 1 {
+		t.Errorf("%d signs of life are left, want that of the living one", len(left))
+	}
+}
+
+func TestStatesOfACall(t *testing.T) {
+	ctx := context.Background()
+	ends := []State{Done, Failed, Unknown}
+	legal := map[[2]State]bool{{Pending, Running}: true}
+	for _, e := range ends {
+		legal[[2]State{Pending, e}], legal[[2]State{Running, e}], legal[[2]State{e, e}] = true, true, true
+	}
+	for _, from := range []State{Pending, Running, Done, Failed, Unknown} {
+		for _, to := range []State{Running, Done, Failed, Unknown} {
+			t.Run(string(from)+"-"+string(to), func(t *testing.T) {
+				s := openTest(t)
+				w := create(t, s, Session{})
+				must(t, w.Append(ctx, record(1), false, Move{Call: "c", Tool: "Bash", To: Pending}))
+				seq := int64(2)
+				if from != Pending {
+					must(t, w.Append(ctx, record(2), false, Move{Call: "c", To: from}))
+					seq++
+				}
+				err := w.Append(ctx, record(seq), false, Move{Call: "c", To: to})
+				calls, cerr := s.Calls(ctx, w.ID())
+				must(t, cerr)
+				if legal[[2]State{from, to}] {
+					must(t, err)
+					if calls[0].State != to || calls[0].Tool != "Bash" || calls[0].Fence != 1 {
+						t.Errorf("%+v", calls[0])
+					}
+					return
+				}
+				wants(t, err, ErrState)
+				if calls[0].State != from || len(all(t, s, w.ID())) != int(seq-1) {
+					t.Errorf("a refused move left something behind: %+v", calls)
+				}
+			})
+		}
+	}
+	s := openTest(t)
+	w := create(t, s, Session{})
+	wants(t, w.Append(ctx, record(1), false, Move{Call: "never", To: Done}), ErrState)
+}
+
+// A name that a model uses again is a new call.
+func TestNamesOfCallsComeAgain(t *testing.T) {
+	ctx, s := context.Background(), openTest(t)
+	w := create(t, s, Session{})
+	for i := int64(0); i < 3; i++ {
+		must(t, w.Append(ctx, record(3*i+1), false, Move{Call: "call_0", Tool: "Read", To: Pending}))
+		must(t, w.Append(ctx, record(3*i+2), false, Move{Call: "call_0", To: Running}))
+		must(t, w.Append(ctx, record(3*i+3), false, Move{Call: "call_0", To: Done}))
+	}
+	calls, err := s.Calls(ctx, w.ID(), Done, Failed)
+	if must(t, err); len(calls) != 3 || calls[2].Seq != 7 {
+		t.Errorf("%+v", calls)
+	}
+}
+
+func TestClaimSettlesWhatWasRunning(t *testing.T) {
+	ctx, path := context.Background(), filepath.Join(t.TempDir(), "s.db")
+	s, other := openAt(t, path), openAt(t, path)
+	w := create(t, s, Session{ID: "x"})
+	must(t, w.Append(ctx, record(1), false, Move{Call: "w", Tool: "Bash", To: Pending}, Move{Call: "r", Tool: "Read", To: Pending}, Move{Call: "p", Tool: "Bash", To: Pending}))
+	must(t, w.Append(ctx, record(2), false, Move{Call: "w", To: Running}))
+	must(t, w.Append(ctx, record(3), false, Move{Call: "r", To: Running, Repeatable: true}))
+	n, err := other.Seize(ctx, "x")
+	must(t, err)
+	wants(t, w.Append(ctx, record(4), false, Move{Call: "w", To: Done}), ErrFenced)
+	calls, err := s.Calls(ctx, "x")
+	must(t, err)
+	got := map[string]State{}
+	for _, c := range calls {
+		got[c.ID] = c.State
+	}
+	if got["w"] != Unknown || got["r"] != Failed || got["p"] != Pending {
+		t.Errorf("%v", got)
+	}
+	must(t, n.Append(ctx, record(4), false, Move{Call: "w", To: Unknown}, Move{Call: "p", To: Failed}))
+	wants(t, n.Append(ctx, record(5), false, Move{Call: "w", To: Done}), ErrState)
+}
+
+func TestDrafts(t *testing.T) {
+	ctx, s := context.Background(), openTest(t)
+	w := create(t, s, Session{ID: "x"})
+	drafted := func(want string) {
+		t.Helper()
+		if got, err := s.Drafted(ctx, "x"); err != nil || got != want {
+			t.Errorf("drafted %q (%v), want %q", got, err, want)
+		}
+	}
+	drafted("")
+	must(t, w.Draft(ctx, "Hello "))
+	must(t, w.Draft(ctx, "wörld"))
+	drafted("Hello wörld")
+	must(t, w.Append(ctx, record(1), false))
+	drafted("Hello wörld")
+	must(t, w.Append(ctx, record(2), true))
+	drafted("")
+	must(t, w.Draft(ctx, "void"))
+	must(t, w.Draft(ctx, ""))
+	drafted("")
+}
+
+func TestForkAndDelete(t *testing.T) {
+	ctx, s := context.Background(), openTest(t)
+	w := create(t, s, Session{ID: "a", Origin: "o"})
+	must(t, w.Append(ctx, record(1), false, Move{Call: "c", Tool: "Bash", To: Pending}))
+	must(t, w.Append(ctx, record(2), false, Move{Call: "c", To: Running}))
+	f, err := s.Fork(ctx, "a", Session{ID: "b", Origin: "o"})
+	must(t, err)
+	if got := all(t, s, "b"); len(got) != 2 || string(got[1].Body) != `{"n":2}` {
+		t.Errorf("%v", got)
+	}
+	must(t, f.Append(ctx, record(3), false, Move{Call: "c", To: Unknown}))
+	must(t, w.Append(ctx, record(3), false, Move{Call: "c", To: Done}))
+	_, err = s.Fork(ctx, "nothing", Session{ID: "c"})
+	wants(t, err, ErrNotFound)
+	_, err = s.Session(ctx, "c")
+	wants(t, err, ErrNotFound)
+
+	child := create(t, s, Session{ID: "child", Parent: "a"})
+	must(t, w.Close(ctx))
+	wants(t, s.Delete(ctx, "a"), ErrBusy) // the child is at work
+	must(t, child.Close(ctx))
+	must(t, s.AddNote(ctx, "child", Note{Kind: "approval", Body: json.RawMessage(`{}`)}))
+	must(t, s.Delete(ctx, "a"))
+	for _, table := range []string{"record", "call", "note", "draft", "session"} {
+		var n int
+		must(t, s.read.QueryRowContext(ctx, `SELECT count(*) FROM `+table).Scan(&n))
+		if want := map[string]int{"record": 3, "call": 1, "session": 1}[table]; n != want {
+			t.Errorf("%d rows in %s, want %d: those of b", n, table, want)
+		}
+	}
+}
+
+func TestWhatASessionSees(t *testing.T) {
+	ctx, s := context.Background(), openTest(t)
+	for _, m := range []Session{
+		{ID: "main", Origin: "p1"}, {ID: "older", Origin: "p1"}, {ID: "alien", Origin: "p2"},
+		{ID: "child", Origin: "p1", Parent: "main"}, {ID: "grand", Origin: "p1", Parent: "child"},
+		{ID: "cousin", Origin: "p1", Parent: "older"},
+	} {
+		create(t, s, m)
+	}
+	for viewer, want := range map[string]string{
+		"main": "child cousin grand main older", "child": "child grand", "grand": "grand", "cousin": "cousin",
+		"alien": "alien", "nobody": "",
+	} {
+		got, err := s.List(ctx, Query{Viewer: viewer})
+		must(t, err)
+		seen := map[string]bool{}
+		for _, m := range got {
+			seen[m.ID] = true
+		}
+		for _, id := range []string{"main", "older", "alien", "child", "grand", "cousin"} {
+			in := strings.Contains(" "+want+" ", " "+id+" ")
+			if seen[id] != in {
+				t.Errorf("%s sees %s in the list: %v", viewer, id, seen[id])
+			}
+			if err := s.Sees(ctx, viewer, id); (err == nil) != in || err != nil && !errors.Is(err, ErrNotFound) {
+				t.Errorf("%s sees %s: %v", viewer, id, err)
+			}
+		}
+	}
+	if got, err := s.List(ctx, Query{Origin: "p1", Top: true}); err != nil || len(got) != 2 {
+		t.Errorf("%v %v", got, err)
+	}
+	if got, err := s.List(ctx, Query{Prefix: "c"}); err != nil || len(got) != 2 {
+		t.Errorf("%v %v", got, err)
+	}
+	if got, err := s.List(ctx, Query{Limit: 2, Offset: 1}); err != nil || len(got) != 2 || got[0].ID != "grand" {
+		t.Errorf("%v %v", got, err)
+	}
+	// A session that names itself as its parent must not make the tree endless.
+	create(t, s, Session{ID: "loop", Parent: "loop"})
+	if got, err := s.List(ctx, Query{Viewer: "loop"}); err != nil || len(got) != 1 {
+		t.Errorf("%v %v", got, err)
+	}
+}
+
+// 200 sessions at once, from two stores on one file, as two processes would.
+func TestManySessionsNoLockErrors(t *testing.T) {
+	ctx, path := context.Background(), filepath.Join(t.TempDir(), "s.db")
+	stores := []*Store{openAt(t, path), openAt(t, path)}
+	var wg sync.WaitGroup
+	for i := range 200 {
+		wg.Go(func() {
+			s := stores[i%2]
+			id := NewID()
+			w, err := s.Create(ctx, Session{ID: id, Origin: "o"})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			for k := int64(1); k <= 10; k++ {
+				if err := w.Append(ctx, record(k), false, Move{Call: fmt.Sprint(k), Tool: "T", To: Pending}); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+			n := 0
+			for _, err := range stores[(i+1)%2].Records(ctx, id, 0) {
+				if err != nil {
+					t.Error(err)
+				}
+				n++
+			}
+			if n != 10 {
+				t.Errorf("%d records", n)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestAWriteThatIsNotWanted(t *testing.T) {
+	s := openTest(t)
+	w := create(t, s, Session{ID: "x"})
+	gone, cancel := context.WithCancel(context.Background())
+	cancel()
+	// Somebody else commits: what has not been begun can be withdrawn.
+	s.queue.lead <- struct{}{}
+	wants(t, w.Append(gone, record(1), false), context.Canceled)
+	<-s.queue.lead
+	must(t, w.Append(context.Background(), record(1), false))
+	if n := len(all(t, s, "x")); n != 1 {
+		t.Errorf("%d records", n)
+	}
+	must(t, s.Close())
+	if err := w.Append(context.Background(), record(2), false); err == nil {
+		t.Error("a closed store took a record")
+	}
+}
+
+func TestFilesAreTheOwnersAlone(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("modes are a matter of Unix")
+	}
+	s := openTest(t)
+	create(t, s, Session{})
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		st, err := os.Stat(s.path + suffix)
+		if must(t, err); st.Mode().Perm() != 0o600 {
+			t.Errorf("%s has mode %v", suffix, st.Mode())
+		}
+	}
+}
+
+func TestOpeningWhatIsNoStore(t *testing.T) {
+	dir := t.TempDir()
+	junk := filepath.Join(dir, "junk.db")
+	must(t, os.WriteFile(junk, []byte(strings.Repeat("this is no database ", 500)), 0o600))
+	if _, err := Open(context.Background(), junk); err == nil || !strings.Contains(err.Error(), "junk.db") {
+		t.Errorf("got %v", err)
+	}
+	newer := filepath.Join(dir, "newer.db")
+	s := openAt(t, newer)
+	must(t, s.queue.tx.exec(`PRAGMA user_version = 999`))
+	must(t, s.Close())
+	_, err := Open(context.Background(), newer)
+	wants(t, err, ErrNewer)
+}
+
+func TestManyOpenAtOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "new", "s.db")
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			s, err := Open(context.Background(), path)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+}
