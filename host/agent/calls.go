@@ -79,7 +79,7 @@ func (r *run) calls(ctx context.Context, calls []model.Call, stop model.StopReas
 		return StopRepeat, "", nil
 	}
 	if text != "" {
-		return "", "", r.say(ctx, []abi.Content{abi.TextBlock(text)})
+		return "", "", r.remark(ctx, text)
 	}
 	return "", "", nil
 }
@@ -207,7 +207,8 @@ func (b *batch) begin(ctx context.Context, c model.Call) bool {
 	if b.closed || b.err != nil || ctx.Err() != nil {
 		return false
 	}
-	if err := b.run.session.commit(ctx, Record{Kind: RecordStart, Step: b.run.step, Call: &c}); err != nil {
+	spec, known := b.run.loop.spec(c.Name)
+	if err := b.run.session.commit(ctx, Record{Kind: RecordStart, Step: b.run.step, Call: &c, Looks: known && looks(spec)}); err != nil {
 		if ctx.Err() == nil {
 			b.err = err
 		}
@@ -262,9 +263,9 @@ func (b *batch) settle(ctx context.Context, calls []model.Call) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.closed = true
-	b.run.session.settle(func(c model.Call, started bool) model.CallResult {
+	b.run.session.settle(func(c model.Call, start *Record) model.CallResult {
 		res := skipped("the session could not be written down")
-		if started {
+		if start != nil {
 			res = interrupted(0, "", "the session could not be written down")
 		}
 		return model.CallResult{ID: c.ID, Name: c.Name, Result: res}

@@ -16,6 +16,14 @@ type Journal interface {
 	Append(ctx context.Context, session string, r Record) error
 }
 
+// Drafter is a Journal that also keeps what a model is saying while it says
+// it. Draft returns when the piece is durable, and only then is it shown; an
+// empty piece makes void what came before, and the message's record replaces
+// it. An error ends the Run.
+type Drafter interface {
+	Draft(ctx context.Context, session, piece string) error
+}
+
 // Record is one thing that happened. Replaying a session's records in order
 // of Seq gives the session again: see Resume.
 type Record struct {
@@ -24,9 +32,12 @@ type Record struct {
 	Kind     RecordKind        `json:"kind"`
 	Step     int               `json:"step,omitempty"`
 	Message  *model.Message    `json:"message,omitempty"` // RecordMessage; the whole new start for RecordCompact
+	Own      bool              `json:"own,omitempty"`     // Message is the loop's, not a person's
 	Model    string            `json:"model,omitempty"`   // that wrote Message
+	Stop     model.StopReason  `json:"stop,omitempty"`    // why it stopped; empty if it was cut off
 	Usage    *Usage            `json:"usage,omitempty"`   // with an assistant's message: of the session so far
 	Call     *model.Call       `json:"call,omitempty"`    // RecordStart
+	Looks    bool              `json:"looks,omitempty"`   // RecordStart: the tool changes nothing
 	Result   *model.CallResult `json:"result,omitempty"`  // RecordResult
 	Outcome  Outcome           `json:"outcome,omitempty"` // RecordResult
 	Receipts []abi.Receipt     `json:"receipts,omitempty"`

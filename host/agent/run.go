@@ -23,6 +23,8 @@ type run struct {
 	before Usage // of the session when the run began
 	guard  guard
 	packed int // compactions since the model last answered
+
+	drafted bool // pieces of an answer are kept that have no record yet
 }
 
 // errOver is why the context of a run ends when the run does.
@@ -74,7 +76,7 @@ func (r *run) steps(ctx context.Context, prompt []abi.Content) (Event, error) {
 		}
 	} else if r.said() && !r.queued() {
 		// Providers refuse to continue their own words, or take them for a prefix.
-		if err := r.say(ctx, []abi.Content{abi.TextBlock("Go on.")}); err != nil {
+		if err := r.remark(ctx, "Go on."); err != nil {
 			return Event{Stop: StopError}, err
 		}
 	}
@@ -105,6 +107,12 @@ func (r *run) steps(ctx context.Context, prompt []abi.Content) (Event, error) {
 func (r *run) say(ctx context.Context, content []abi.Content) error {
 	m := model.User(content...)
 	return r.session.commit(ctx, Record{Kind: RecordMessage, Step: r.step, Message: &m})
+}
+
+// remark commits what the loop itself has to say to the model.
+func (r *run) remark(ctx context.Context, text string) error {
+	m := model.User(abi.TextBlock(text))
+	return r.session.commit(ctx, Record{Kind: RecordMessage, Step: r.step, Message: &m, Own: true})
 }
 
 // steer puts the queued messages of the person into the conversation.
@@ -165,6 +173,9 @@ func (r *run) spent() Stop {
 // never nil.
 func (r *run) ask(ctx context.Context) (*model.Turn, error) {
 	turn := &model.Turn{}
+	if err := r.void(ctx); err != nil {
+		return turn, err
+	}
 	r.emit(Event{Kind: KindStep})
 	tools, err := r.loop.offer()
 	if err != nil && r.step == 1 {
@@ -180,6 +191,9 @@ func (r *run) ask(ctx context.Context) (*model.Turn, error) {
 			return turn, err
 		}
 		turn.Add(e)
+		if err := r.draft(ctx, e); err != nil {
+			return turn, err
+		}
 		r.show(e)
 		if ctx.Err() != nil {
 			return turn, model.Cancelled("", ctx)
@@ -189,6 +203,27 @@ func (r *run) ask(ctx context.Context) (*model.Turn, error) {
 		return turn, &model.Error{Code: model.ErrTruncated}
 	}
 	return turn, nil
+}
+
+// draft keeps what is about to be shown.
+func (r *run) draft(ctx context.Context, e model.Event) error {
+	switch {
+	case e.Kind == model.KindRetry:
+		return r.void(ctx)
+	case e.Kind != model.KindText || e.Text == "":
+		return nil
+	}
+	r.drafted = true
+	return r.session.draft(ctx, e.Text)
+}
+
+// void drops what draft kept.
+func (r *run) void(ctx context.Context) error {
+	if !r.drafted {
+		return nil
+	}
+	r.drafted = false
+	return r.session.draft(ctx, "")
 }
 
 // show passes on what a front end wants of the model's events.
@@ -219,21 +254,21 @@ func (r *run) fail(ctx context.Context, turn *model.Turn, err error) (Event, err
 		done.Stop = StopCancelled
 	}
 	if m, ok := turn.Partial(); ok {
-		if jerr := r.keep(ctx, m, turn.Usage); jerr != nil {
+		if jerr := r.keep(ctx, m, turn.Usage, ""); jerr != nil {
 			return Event{Stop: StopError}, errors.Join(err, jerr)
 		}
 	}
 	return done, err
 }
 
-// keep commits an answer of the model with what it cost.
-func (r *run) keep(ctx context.Context, m model.Message, u model.Usage) error {
+// keep commits an answer of the model with why it stopped and what it cost.
+func (r *run) keep(ctx context.Context, m model.Message, u model.Usage, stop model.StopReason) error {
 	if u.Total() == 0 { // the server does not count
 		u = model.Usage{Input: r.loop.filled(r.session), Output: estimate([]model.Message{m})}
 	}
 	ctx, cancel := settling(ctx)
 	defer cancel()
-	err := r.session.bill(ctx, Record{Kind: RecordMessage, Step: r.step, Message: &m, Model: r.loop.Info.ID}, func(s *Usage) {
+	err := r.session.bill(ctx, Record{Kind: RecordMessage, Step: r.step, Message: &m, Model: r.loop.Info.ID, Stop: stop}, func(s *Usage) {
 		s.Usage = s.Usage.Plus(u)
 		s.Context = u.Total()
 		s.Steps++
@@ -242,6 +277,7 @@ func (r *run) keep(ctx context.Context, m model.Message, u model.Usage) error {
 		}
 	})
 	if err == nil {
+		r.drafted = false // the record took its place
 		usage := r.session.Usage()
 		r.emit(Event{Kind: KindUsage, Usage: &usage})
 	}
@@ -260,7 +296,7 @@ func (r *run) act(ctx context.Context, turn *model.Turn) (Stop, string, error) {
 		r.emit(Event{Kind: KindNote, Text: "The model ended its answer without saying anything."})
 		return StopEnd, "", nil
 	}
-	if err := r.keep(ctx, m, turn.Usage); err != nil {
+	if err := r.keep(ctx, m, turn.Usage, turn.Stop); err != nil {
 		return "", "", err
 	}
 	calls := m.Calls()

@@ -26,7 +26,7 @@ type Session struct {
 	messages []model.Message
 	usage    Usage
 	results  map[string]model.CallResult // of the last message's calls, by ID
-	started  map[string]bool             // its calls that have entered their tool
+	started  map[string]Record           // its calls that have entered their tool
 	queue    [][]abi.Content
 	repaired []Repair
 	runs     []RunState // children, oldest first
@@ -123,6 +123,18 @@ func (s *Session) runStates() []RunState {
 	return append([]RunState(nil), s.runs...)
 }
 
+// draft keeps a piece of an answer before it is shown.
+func (s *Session) draft(ctx context.Context, piece string) error {
+	d, ok := s.journal.(Drafter)
+	if !ok {
+		return nil
+	}
+	if err := d.Draft(ctx, s.ID, piece); err != nil {
+		return fmt.Errorf("writing the session %q: %w", s.ID, err)
+	}
+	return nil
+}
+
 // unqueue takes the oldest steering message.
 func (s *Session) unqueue() ([]abi.Content, bool) {
 	s.mu.Lock()
@@ -171,9 +183,9 @@ func (s *Session) apply(r Record) {
 		}
 	case RecordStart:
 		if s.started == nil {
-			s.started = map[string]bool{}
+			s.started = map[string]Record{}
 		}
-		s.started[r.Call.ID] = true
+		s.started[r.Call.ID] = r
 	case RecordResult:
 		if s.results == nil {
 			s.results = map[string]model.CallResult{}
@@ -199,8 +211,9 @@ func (s *Session) apply(r Record) {
 }
 
 // settle turns the results of the last message's calls into the message that
-// must follow it. Calls without a result get one from missing.
-func (s *Session) settle(missing func(c model.Call, started bool) model.CallResult) {
+// must follow it. Calls without a result get one from missing, which is told
+// the record with which the call entered its tool, if it did.
+func (s *Session) settle(missing func(c model.Call, start *Record) model.CallResult) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.messages) == 0 {
@@ -214,7 +227,11 @@ func (s *Session) settle(missing func(c model.Call, started bool) model.CallResu
 	for _, c := range calls {
 		res, ok := s.results[c.ID]
 		if !ok {
-			res = missing(c, s.started[c.ID])
+			var start *Record
+			if r, began := s.started[c.ID]; began {
+				start = &r
+			}
+			res = missing(c, start)
 		}
 		m.Blocks = append(m.Blocks, model.Block{Result: &res})
 	}

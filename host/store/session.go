@@ -83,7 +83,9 @@ func (s *Store) Create(ctx context.Context, m Session) (*Writer, error) {
 // Claim takes a session whose writer is gone, and settles its calls: one that
 // was running is Unknown now, or Failed if it is known to be repeatable. A
 // session with a living writer is ErrBusy.
-func (s *Store) Claim(ctx context.Context, id string) (*Writer, error) { return s.claim(ctx, id, false) }
+func (s *Store) Claim(ctx context.Context, id string) (*Writer, error) {
+	return s.claim(ctx, id, false)
+}
 
 // Seize is Claim even from a living writer, whose next write is refused.
 func (s *Store) Seize(ctx context.Context, id string) (*Writer, error) { return s.claim(ctx, id, true) }
