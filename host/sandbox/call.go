@@ -36,6 +36,8 @@ type call struct {
 	fuel   *meter.Budget
 	tape   *tape // nil: neither recorded nor replayed
 	early  bool  // initialisation or description: nobody's rights
+	// foreign is the guest's side of another format, once it was needed.
+	foreign *Guest
 
 	hostCalls int
 	outside   time.Duration // spent in host functions, less what was waited
@@ -92,7 +94,9 @@ func (p *Plugin) begin(ctx context.Context, from host.Call, early bool) (context
 }
 
 // system makes the call's side of WASI; without rights at initialisation.
-func (c *call) system() *wasi.System {
+func (c *call) system() *wasi.System { return wasi.New(c.wasiConfig()) }
+
+func (c *call) wasiConfig() wasi.Config {
 	conf := wasi.Config{Stdout: &c.logs.out, Stderr: &c.logs.err}
 	if !c.early {
 		c.rights = c.from.Rights
@@ -103,7 +107,7 @@ func (c *call) system() *wasi.System {
 			conf.Tree = tree(c.from.Caller)
 		}
 	}
-	return wasi.New(conf)
+	return conf
 }
 
 // enter waits for a place among the calls of the plugin and of all plugins.
@@ -202,6 +206,17 @@ func (e *HostError) Error() string {
 // host runs a host function for the guest: counted, recorded, and stopped at
 // the limits. types are those of the parameters on the stack.
 func (c *call) host(name string, mod api.Module, stack []uint64, types []api.ValueType, f func(m wasi.Memory)) {
+	c.counted(name, func() {
+		if c.tape == nil {
+			f(wasi.MemoryOf(mod, nil))
+		} else {
+			c.tape.run(name, mod, stack, types, f)
+		}
+	})
+}
+
+// counted runs a host function within the limits of the call.
+func (c *call) counted(name string, f func()) {
 	defer contain(name)
 	if c.hostCalls++; c.limits.HostCalls > 0 && c.hostCalls > c.limits.HostCalls {
 		panic(&LimitError{limitHostCalls, fmt.Sprint(c.limits.HostCalls)})
@@ -211,11 +226,7 @@ func (c *call) host(name string, mod api.Module, stack []uint64, types []api.Val
 	}
 	c.receipt.HostCalls[name]++
 	begin := time.Now()
-	if c.tape == nil {
-		f(wasi.MemoryOf(mod, nil))
-	} else {
-		c.tape.run(name, mod, stack, types, f)
-	}
+	f()
 	c.outside += time.Since(begin)
 	c.check()
 }
@@ -239,7 +250,7 @@ func (c *call) check() {
 func contain(name string) {
 	switch r := recover().(type) {
 	case nil:
-	case *LimitError, *sys.ExitError, *HostError, *stopped, *Difference:
+	case *LimitError, *sys.ExitError, *HostError, *stopped, *Difference, *Ended:
 		panic(r)
 	default:
 		panic(&HostError{name, r, debug.Stack()})

@@ -31,7 +31,11 @@ func (p *Plugin) description(ctx context.Context) (abi.Description, error) {
 	}
 	file := ""
 	if p.loader.Dir != "" && p.pkg.Digest != "" {
-		file = filepath.Join(p.loader.Dir, p.pkg.Digest+".describe.json")
+		name := p.pkg.Digest
+		if p.pkg.Format != nil { // its settings may decide
+			name = p.key()
+		}
+		file = filepath.Join(p.loader.Dir, name+".describe.json")
 		b, err := os.ReadFile(file)
 		if err == nil {
 			return parseDescription(b)

@@ -88,6 +88,7 @@ func guestError(ctx context.Context, err error) error {
 		exit  *sys.ExitError
 		diff  *Difference
 		bug   *HostError
+		ended *Ended
 	)
 	switch {
 	case errors.As(err, &diff):
@@ -96,6 +97,8 @@ func guestError(ctx context.Context, err error) error {
 		return bug
 	case errors.As(err, &limit):
 		return limit
+	case errors.As(err, &ended):
+		return ended.Err
 	case errors.Is(err, meter.ErrFuel):
 		return &LimitError{Limit: limitFuel}
 	case errors.Is(err, meter.ErrDepth):

@@ -89,16 +89,42 @@ func allowed(needs []abi.Need) vet.Allow {
 
 // hostModules puts everything a guest may import into its runtime. The vetted
 // imports decide what it does import.
-func hostModules(ctx context.Context, rt wazero.Runtime) error {
+func hostModules(ctx context.Context, rt wazero.Runtime, format *Format) error {
 	builders := map[string]wazero.HostModuleBuilder{}
-	add := func(module, name string, params []api.ValueType, f api.GoModuleFunc) {
+	define := func(module, name string, params, results []api.ValueType, f api.GoModuleFunc) {
 		b := builders[module]
 		if b == nil {
 			b = rt.NewHostModuleBuilder(module)
 			builders[module] = b
 		}
-		b.NewFunctionBuilder().WithGoModuleFunction(f, params, opResults).WithName(name).Export(name)
+		b.NewFunctionBuilder().WithGoModuleFunction(f, params, results).WithName(name).Export(name)
 	}
+	if format == nil {
+		elfModules(func(module, name string, params []api.ValueType, f api.GoModuleFunc) {
+			define(module, name, params, opResults, f)
+		})
+	} else {
+		for i := range format.Funcs {
+			f := &format.Funcs[i]
+			define(f.Module, f.Name, f.Params, f.Results, foreignFunc(f))
+		}
+	}
+	w := rt.NewHostModuleBuilder(wasi.ModuleName)
+	wasi.Export(w, func(ctx context.Context, mod api.Module, f *wasi.Func, stack []uint64) {
+		c := callOf(ctx)
+		c.host(f.Full, mod, stack, f.Params(), func(m wasi.Memory) { f.Call(ctx, c.sys, m, stack) })
+	})
+	builders[wasi.ModuleName] = w
+	for name, b := range builders {
+		if _, err := b.Instantiate(ctx); err != nil {
+			return fmt.Errorf("host module %q: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// elfModules defines the modules of elf/1.
+func elfModules(add func(module, name string, params []api.ValueType, f api.GoModuleFunc)) {
 	for _, o := range operations() {
 		full := o.module + "." + o.name
 		add(o.module, o.name, opParams, func(ctx context.Context, mod api.Module, stack []uint64) {
@@ -117,18 +143,6 @@ func hostModules(ctx context.Context, rt wazero.Runtime) error {
 			stack[0] = uint64(len(c.lastErr))
 		})
 	})
-	w := rt.NewHostModuleBuilder(wasi.ModuleName)
-	wasi.Export(w, func(ctx context.Context, mod api.Module, f *wasi.Func, stack []uint64) {
-		c := callOf(ctx)
-		c.host(f.Full, mod, stack, f.Params(), func(m wasi.Memory) { f.Call(ctx, c.sys, m, stack) })
-	})
-	builders[wasi.ModuleName] = w
-	for name, b := range builders {
-		if _, err := b.Instantiate(ctx); err != nil {
-			return fmt.Errorf("host module %q: %w", name, err)
-		}
-	}
-	return nil
 }
 
 // serve runs one operation. The request is copied before anything looks at it.

@@ -22,6 +22,7 @@ type Plugin struct {
 	desc   abi.Description
 	tools  []host.Tool
 	slots  *queue
+	ops    map[string]op // for Guest.Do; nil for elf/1
 
 	mu     sync.Mutex
 	ready  *program      // nil: not yet
@@ -50,6 +51,12 @@ func (l *Loader) Load(ctx context.Context, pkg Package) (*Plugin, error) {
 	}
 	p := &Plugin{loader: l, pkg: pkg, limits: l.limits(m), needs: needs}
 	p.slots = newQueue(max(p.limits.Parallel, 1))
+	if pkg.Format != nil {
+		p.ops = map[string]op{}
+		for _, o := range operations() {
+			p.ops[o.module+"."+o.name] = o
+		}
+	}
 	if p.desc, err = p.description(ctx); err == nil {
 		err = checkDescription(p.desc)
 	}

@@ -39,7 +39,7 @@ func (p *Plugin) compile(ctx context.Context, a *artifact) (g *program, err erro
 		return nil, err
 	}
 	g.rt = wazero.NewRuntimeWithConfig(ctx, p.runtime(conf))
-	g.code, err = link(ctx, g.rt, a.module)
+	g.code, err = p.link(ctx, g.rt, a.module)
 	if err == nil && a.img != nil {
 		g.spans = a.img.Reseed
 		if g.base, err = image.NewBase(a.img); err == nil {
@@ -153,7 +153,7 @@ func (g *program) start(ctx context.Context, c *call) (*instance, error) {
 	if err != nil {
 		return nil, fmt.Errorf("initialisation: %w", guestError(ctx, err))
 	}
-	if err := initialise(ctx, mod); err != nil {
+	if err := c.initialise(ctx, mod); err != nil {
 		mod.Close(context.WithoutCancel(ctx))
 		return nil, fmt.Errorf("initialisation: %w", guestError(ctx, err))
 	}
@@ -230,6 +230,9 @@ func (in *instance) seed(ctx context.Context, t *tape) error {
 
 // invoke calls a tool.
 func (in *instance) invoke(ctx context.Context, c *call, tool string, args []byte) (abi.Result, error) {
+	if c.plugin.pkg.Format != nil {
+		return in.invokeForeign(ctx, c, tool, args)
+	}
 	name, err := in.pass(ctx, []byte(tool))
 	if err != nil {
 		return abi.Result{}, err
@@ -267,6 +270,9 @@ func (in *instance) pass(ctx context.Context, b []byte) (uint32, error) {
 
 // describe asks the module for its tools.
 func (in *instance) describe(ctx context.Context, c *call) ([]byte, error) {
+	if c.plugin.pkg.Format != nil {
+		return in.describeForeign(ctx, c)
+	}
 	f := in.mod.ExportedFunction(abi.ExportDescribe)
 	if f == nil {
 		return nil, abiErrorf("there is no export %q, and the manifest names no tools", abi.ExportDescribe)

@@ -41,6 +41,7 @@ type Event struct {
 	Request string   `json:"q,omitempty"` // digest of the request's bytes
 	Result  uint64   `json:"r"`
 	Writes  []Write  `json:"w,omitempty"`
+	Error   string   `json:"e,omitempty"` // of an operation that a format did for the guest; Result is its code
 }
 
 // Write is a write into the guest's memory.
@@ -156,6 +157,50 @@ func (t *tape) answer(name string, mod api.Module, stack []uint64, types []api.V
 		stack[0] = e.Result
 	}
 }
+
+// effect records or replays what a host function of another format does to the
+// world. The functions themselves run again in a replay.
+func (t *tape) effect(name string, request []byte, f func() ([]byte, error)) ([]byte, error) {
+	t.request(request)
+	asked := t.asked
+	if !t.replay {
+		reply, err := f()
+		e := Event{Func: name, Request: asked}
+		if err != nil {
+			e.Result = uint64(uint32(code(err)))
+			e.Error = err.Error()
+		} else if reply != nil {
+			e.Writes = []Write{{Bytes: slices.Clone(reply)}}
+		}
+		t.rec.Events = append(t.rec.Events, e)
+		return reply, err
+	}
+	at := t.next
+	if at >= len(t.rec.Events) {
+		panic(&Difference{at, "no further host call", name + " with request " + asked})
+	}
+	e := &t.rec.Events[at]
+	t.next++
+	switch {
+	case e.Func != name || e.Request != asked:
+		panic(&Difference{at, e.Func + " with request " + e.Request, name + " with request " + asked})
+	case e.Error != "":
+		return nil, &recorded{e.Error, abi.Code(int32(uint32(e.Result)))}
+	case len(e.Writes) == 1:
+		return e.Writes[0].Bytes, nil
+	}
+	return nil, nil
+}
+
+// recorded is an error of the time of the recording.
+type recorded struct {
+	text string
+	code abi.Code
+}
+
+func (r *recorded) Error() string { return r.text }
+
+func (r *recorded) Unwrap() error { return r.code }
 
 const exitFunc = wasi.ModuleName + ".proc_exit"
 

@@ -68,6 +68,8 @@ type Package struct {
 	Description *abi.Description
 	Digest      string // sha256 of the wasm in hex; "" is not checked
 	Source      host.Source
+	// Format is the contract that the module follows; nil is elf/1.
+	Format *Format
 	// Wasm reads the module. It is called at the first call of a tool.
 	Wasm func() ([]byte, error)
 }

@@ -84,13 +84,13 @@ func (p *Plugin) snapshot(ctx context.Context, metered *wasmbin.Module, module [
 	c.sys = wasi.New(wasi.Config{Stdout: &c.logs.out, Stderr: &c.logs.err, Rand: random})
 	rt := wazero.NewRuntimeWithConfig(ctx, p.runtime(wazero.NewRuntimeConfigInterpreter()))
 	defer rt.Close(context.WithoutCancel(ctx))
-	code, err := link(ctx, rt, module)
+	code, err := p.link(ctx, rt, module)
 	if err != nil {
 		return nil, err
 	}
 	mod, err := rt.InstantiateModule(cctx, code, bare())
 	if err == nil {
-		err = initialise(cctx, mod)
+		err = c.initialise(cctx, mod)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("initialisation: %w", guestError(cctx, err))
@@ -98,7 +98,8 @@ func (p *Plugin) snapshot(ctx context.Context, metered *wasmbin.Module, module [
 	spans := random.FindGo(mod.Memory())
 	// The description is the one call that changes nothing and that every
 	// guest knows: what it leaves warm, no call has to warm.
-	if f := mod.ExportedFunction(abi.ExportDescribe); f != nil {
+	format := p.pkg.Format
+	if f := mod.ExportedFunction(abi.ExportDescribe); f != nil && format == nil {
 		if err := c.fuel.Arm(mod); err != nil {
 			return nil, err
 		}
@@ -106,7 +107,19 @@ func (p *Plugin) snapshot(ctx context.Context, metered *wasmbin.Module, module [
 			return nil, fmt.Errorf("%s: %w", abi.ExportDescribe, guestError(cctx, err))
 		}
 	}
-	return image.Snapshot(metered, mod, spans)
+	var keep []string
+	if format != nil {
+		keep = format.Keep
+	}
+	return image.Snapshot(metered, mod, spans, keep...)
+}
+
+// initialise starts an instance, as its format does.
+func (c *call) initialise(ctx context.Context, mod api.Module) error {
+	if c.plugin.pkg.Format != nil {
+		return c.initForeign(ctx, mod)
+	}
+	return initialise(ctx, mod)
 }
 
 func initialise(ctx context.Context, mod api.Module) error {
@@ -131,8 +144,8 @@ func (p *Plugin) runtime(c wazero.RuntimeConfig) wazero.RuntimeConfig {
 func bare() wazero.ModuleConfig { return wazero.NewModuleConfig().WithName("").WithStartFunctions() }
 
 // link puts the host modules into a runtime and compiles the module there.
-func link(ctx context.Context, rt wazero.Runtime, module []byte) (wazero.CompiledModule, error) {
-	if err := errors.Join(hostModules(ctx, rt), meter.Instantiate(ctx, rt)); err != nil {
+func (p *Plugin) link(ctx context.Context, rt wazero.Runtime, module []byte) (wazero.CompiledModule, error) {
+	if err := errors.Join(hostModules(ctx, rt, p.pkg.Format), meter.Instantiate(ctx, rt)); err != nil {
 		return nil, err
 	}
 	return rt.CompileModule(ctx, module)
@@ -143,8 +156,12 @@ func link(ctx context.Context, rt wazero.Runtime, module []byte) (wazero.Compile
 func (p *Plugin) key() string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n%s\n", engine, p.pkg.Digest)
-	for _, n := range p.pkg.Manifest.Needs {
-		fmt.Fprintf(h, "%s\n", n.Cap)
+	if f := p.pkg.Format; f != nil {
+		fmt.Fprintf(h, "%s %q\n", f.Name, f.Key)
+	} else {
+		for _, n := range p.pkg.Manifest.Needs {
+			fmt.Fprintf(h, "%s\n", n.Cap)
+		}
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }

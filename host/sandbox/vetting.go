@@ -16,11 +16,17 @@ func (p *Plugin) vet(wasm []byte) (*vet.Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	if f := p.pkg.Format; f != nil {
+		return r, f.check(r)
+	}
 	return r, checkExports(r)
 }
 
 // importRule allows what the manifest asks for, and says what else would need.
 func (p *Plugin) importRule() func(module, name string, t wasmbin.FuncType) error {
+	if f := p.pkg.Format; f != nil {
+		return f.offers().Import
+	}
 	allow := allowed(p.pkg.Manifest.Needs)
 	return func(module, name string, t wasmbin.FuncType) error {
 		if c, known := abi.Import(module); known && allow[module] == nil {

@@ -32,6 +32,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -86,14 +87,16 @@ func Suitable(r *vet.Report) error {
 // Snapshot reads the state of inst, an instance of the metered module m that
 // is not running. The image's module has no start function, no _initialize and
 // _start, and no active data: that has happened.
-func Snapshot(m *wasmbin.Module, inst api.Module, reseed []Span) (*Image, error) {
+// keep names exports of the start-up that callers will use all the same.
+func Snapshot(m *wasmbin.Module, inst api.Module, reseed []Span, keep ...string) (*Image, error) {
 	img := &Image{Reseed: reseed}
+	exports := func(n *wasmbin.Module, _ api.Module) error { return img.exports(n, keep) }
 	n := *m
 	n.Remove(wasmbin.StartSection)
 	if err := img.memory(&n, inst); err != nil {
 		return nil, err
 	}
-	for _, step := range []func(*wasmbin.Module, api.Module) error{img.globals, img.exports, img.data} {
+	for _, step := range []func(*wasmbin.Module, api.Module) error{img.globals, exports, img.data} {
 		if err := step(&n, inst); err != nil {
 			return nil, fmt.Errorf("taking a snapshot: %w", err)
 		}
@@ -173,14 +176,14 @@ func stateExports(n *wasmbin.Module) (map[int]string, error) {
 	return state, nil
 }
 
-func (img *Image) exports(n *wasmbin.Module, _ api.Module) error {
+func (img *Image) exports(n *wasmbin.Module, keep []string) error {
 	var b []byte
 	var count uint32
 	for e, err := range n.Exports() {
 		if err != nil {
 			return err
 		}
-		if e.Name != abi.ExportInitialize && e.Name != "_start" {
+		if e.Name != abi.ExportInitialize && e.Name != "_start" || slices.Contains(keep, e.Name) {
 			b = e.Append(b)
 			count++
 		}
