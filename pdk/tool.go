@@ -69,16 +69,6 @@ type tool struct {
 	run     func(context.Context, json.RawMessage) (abi.Result, error)
 }
 
-// warm builds what encoding/json keeps per type. The host takes its snapshot
-// after elf_describe, so that no call pays for it.
-func (t tool) warm() {
-	_ = decodeArgs(json.RawMessage("{}"), reflect.New(t.in).Interface())
-	_, _ = result(abi.Result{})
-	if structured(t.out) {
-		_, _ = json.Marshal(reflect.New(t.out).Interface())
-	}
-}
-
 // toolset is what one plugin registers. It is written by init functions only.
 type toolset struct{ tools []tool }
 

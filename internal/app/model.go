@@ -226,7 +226,8 @@ func (a *App) anyModel(ctx context.Context) (Chosen, error) {
 			return a.Model(ctx, v.name)
 		}
 	}
-	for _, l := range a.LocalModels(ctx) {
+	if local := a.LocalModels(ctx); len(local) > 0 {
+		l := local[0]
 		client, err := a.modelClient(l.Vendor.BaseURL)
 		if err != nil {
 			return Chosen{}, err
