@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/elfhost/elfhost/host/policy"
@@ -17,6 +18,7 @@ type gateState struct {
 
 	mu     sync.Mutex
 	mode   Mode // set by Switch
+	narrow []narrowing
 	rules  []Rule
 	asking map[string]*question
 }
@@ -127,13 +129,20 @@ func (g *Gate) decide(ctx context.Context, s Spec, c Call, v *Verdict) *Denied {
 		return &Denied{Call: c, Origin: s.Origin, Layer: layer, Why: why, Final: true}
 	}
 	mode := g.Current()
+	rules, left := g.rules(s)
+	if !left {
+		return refuse("command", "the command that is being carried out may not use this tool")
+	}
 	ruling := policy.Ruling{Effect: policy.Ask}
-	if rules := g.Policy.Rules(); len(rules) > 0 || s.Kind == KindExecute { // commands have a critical list
+	if len(rules) > 0 || s.Kind == KindExecute { // commands have a critical list
 		ruling = g.judge(s, c, rules, nil)
 	}
 	v.Rule, v.Where = ruling.Rule, ruling.Where
 	switch {
 	case ruling.Effect == policy.Deny:
+		if strings.HasPrefix(ruling.Layer, narrowLayer) {
+			return refuse("command", "the command that is being carried out may use this tool for other things only")
+		}
 		d := refuse("policy", ruling.Why)
 		d.Layer, d.Where = ruling.Layer, ruling.Where
 		return d
@@ -155,7 +164,7 @@ func (g *Gate) decide(ctx context.Context, s Spec, c Call, v *Verdict) *Denied {
 		v.By = "mode"
 		return nil
 	}
-	if ruling = g.judge(s, c, g.Policy.Rules(), g.remembered(s, c)); ruling.Effect == policy.Allow {
+	if ruling = g.judge(s, c, rules, g.remembered(s, c)); ruling.Effect == policy.Allow {
 		v.By, v.Rule = "rule", ruling.Rule
 		return nil
 	}

@@ -68,8 +68,8 @@ func (l *Loop) offer() (out []model.Tool, err error) {
 	if l.Tools == nil {
 		return nil, nil
 	}
-	mode := l.Tools.Gate().Current()
-	shown := l.Tools.Filter(func(s host.Spec) bool { return !s.Defer && mode.Offers(s) })
+	gate := l.Tools.Gate()
+	shown := l.Tools.Filter(func(s host.Spec) bool { return !s.Defer && gate.Offers(s) })
 	defs, err := shown.Definitions(or(l.Format, host.FormatAnthropic))
 	for _, d := range defs {
 		out = append(out, model.Tool{Name: d.Name, Description: d.Description, Input: d.Input})

@@ -22,6 +22,7 @@ type Event struct {
 	Retry    *model.Again     `json:"-"`
 	Rate     *model.RateLimit `json:"-"`
 	Run      *RunState        `json:"run,omitempty"`
+	Plan     []PlanEntry      `json:"plan,omitempty"`
 	Usage    *Usage           `json:"usage,omitempty"`
 	Stop     Stop             `json:"stop,omitempty"`
 }
@@ -49,9 +50,17 @@ const (
 	KindRate     Kind = "rate"     // what the provider says is left
 	KindCompact  Kind = "compact"  // the conversation was shortened, Text says how
 	KindAgent    Kind = "agent"    // the sub-agent From has begun, or ended: Run
+	KindPlan     Kind = "plan"     // the plan is now Plan, as a whole
 	KindNote     Kind = "note"     // Text is for the person
 	KindDone     Kind = "done"     // the last one: Stop says why
 )
+
+// PlanEntry is one task of a plan, in the words of the Plan tool.
+type PlanEntry struct {
+	Content  string `json:"content"`
+	Priority string `json:"priority"` // high, medium, low
+	Status   string `json:"status"`   // pending, in_progress, completed
+}
 
 // Stop says why a Run ended.
 type Stop string

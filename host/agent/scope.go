@@ -68,6 +68,15 @@ func Current(ctx context.Context) *Session {
 	return nil
 }
 
+// Tools is the registry of the run that ctx belongs to, nil outside of a run.
+// A tool that a sub-agent inherited finds the sub-agent's here, not its owner's.
+func Tools(ctx context.Context) *host.Registry {
+	if s := scopeOf(ctx); s != nil {
+		return s.loop.Tools
+	}
+	return nil
+}
+
 // Announce makes questions visible as events around an approver, for front
 // ends that are not the approver themselves.
 func Announce(a host.Approver) host.Approver { return announcer{a} }

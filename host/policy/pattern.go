@@ -104,6 +104,9 @@ func (p *Pattern) parseArg() (err error) {
 // String is the text that ParsePattern read.
 func (p Pattern) String() string { return p.text }
 
+// Names reports whether the pattern is about calls of a tool, some or all.
+func (p Pattern) Names(tool string) bool { return p.matchTool(tool) }
+
 func (p Pattern) matchTool(tool string) bool {
 	if !strings.Contains(p.tool, "*") {
 		return p.tool == tool
