@@ -1,0 +1,205 @@
+package skills
+
+import (
+	"fmt"
+	"path"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/elfhost/elfhost/builtins/internal/frontmatter"
+)
+
+// Limits of the format, in characters.
+const (
+	maxName        = 64
+	maxDescription = 1024
+)
+
+func (k *Skill) warn(format string, args ...any) {
+	if w := clean(fmt.Sprintf(format, args...), 300); len(k.Warnings) < 16 {
+		k.Warnings = append(k.Warnings, w)
+	}
+}
+
+// read fills a skill from its file. Name is its folder's before.
+func (k *Skill) read(b []byte) {
+	d, err := frontmatter.Parse(b)
+	if err != nil {
+		k.Problem = err.Error()
+		return
+	}
+	for _, w := range d.Warnings {
+		k.warn("%s", w)
+	}
+	k.body, k.line = d.Body, d.Line
+	if !d.Has {
+		k.warn("it has no block of fields; name and description are taken from its folder and text")
+	}
+	k.named(d.Fields)
+	k.described(d.Fields)
+	k.restricted(d.Fields)
+	k.License, k.Needs = k.text(d.Fields, "license", 200), k.text(d.Fields, "compatibility", 500)
+	if strings.TrimSpace(d.Body) == "" {
+		if k.Problem == "" && k.Description == "" {
+			k.Problem = "it is empty"
+		}
+		k.warn("it has no instructions beside its description")
+	}
+	k.Flags = append(k.Flags, Scan(string(b), k.Tools)...)
+}
+
+func (k *Skill) text(f frontmatter.Fields, key string, most int) string {
+	s, err := f.Text(key)
+	if err != nil {
+		k.warn("%v", err)
+	}
+	return clean(s, most)
+}
+
+// named takes the name of the fields. It is what people and models type, so it
+// is brought into the form of the format.
+func (k *Skill) named(f frontmatter.Fields) {
+	folder := k.Name
+	given := k.text(f, "name", 200)
+	if given == "" {
+		if f != nil {
+			k.warn("it has no name; its folder's is used")
+		}
+		return
+	}
+	name := slug(given)
+	if name == "" {
+		k.warn("its name %q has no letter or digit; its folder's is used", given)
+		return
+	}
+	k.Name = name
+	switch {
+	case name != given:
+		k.warn("its name %q is not in the form a-z, 0-9 and single hyphens; it is called %s here", given, name)
+	case name != folder:
+		k.warn("its name differs from its folder's, %s", path.Base(k.Dir))
+	}
+}
+
+// slug brings a name into the format's form: small letters and digits of any
+// script, parted by single hyphens.
+func slug(s string) string {
+	var b strings.Builder
+	n := 0
+	for _, r := range s {
+		switch {
+		case n >= maxName:
+		case unicode.IsLetter(r), unicode.IsDigit(r), unicode.IsMark(r) && n > 0:
+			b.WriteRune(unicode.ToLower(r))
+			n++
+		case n > 0 && !strings.HasSuffix(b.String(), "-"):
+			b.WriteByte('-')
+			n++
+		}
+	}
+	return strings.Trim(b.String(), "-")
+}
+
+// described takes the description, or the text's first words for it: without
+// one a model never knows when to use the skill.
+func (k *Skill) described(f frontmatter.Fields) {
+	k.Description = k.text(f, "description", 1<<16)
+	if when := k.text(f, "when-to-use", maxDescription); when != "" && k.Description != "" {
+		k.Description += " " + when
+	}
+	if k.Description == "" {
+		k.Description = opening(k.body)
+		if k.Description != "" {
+			k.warn("it has no description; its first words are used")
+		} else {
+			k.warn("it has no description")
+		}
+	}
+	if n := utf8.RuneCountInString(k.Description); n > maxDescription {
+		k.warn("its description has %d characters, the first %d count", n, maxDescription)
+		k.Description = clean(k.Description, maxDescription)
+	}
+}
+
+// opening is the first paragraph of a text that is no heading or mark-up.
+func opening(body string) string {
+	var words []string
+	fenced := false
+	for line := range strings.SplitSeq(body, "\n") {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "```") || strings.HasPrefix(line, "~~~") {
+			fenced = !fenced
+			continue
+		}
+		if fenced {
+			continue
+		}
+		line = strings.TrimLeft(line, "> *-")
+		if line == "" || strings.HasPrefix(line, "#") || strings.HasPrefix(line, "<") || strings.HasPrefix(line, "|") || strings.HasPrefix(line, "[!") || strings.HasPrefix(line, "![") {
+			if len(words) > 0 {
+				break
+			}
+			continue
+		}
+		words = append(words, line)
+	}
+	return clean(strings.Join(words, " "), 300)
+}
+
+// restricted reads what the skill gives up, and who may start it. A word that
+// is neither yes nor no makes the skill unusable: both guesses could be wrong.
+func (k *Skill) restricted(f frontmatter.Fields) {
+	tools, set, warnings := f.Tools("allowed-tools")
+	for _, w := range warnings {
+		k.warn("%s", w)
+	}
+	for _, t := range tools {
+		k.Tools = append(k.Tools, clean(t, 200))
+	}
+	k.Narrows = set
+	manual, _, err := f.Bool("disable-model-invocation")
+	if _, _, err2 := f.Bool("user-invocable"); err == nil {
+		err = err2
+	}
+	if err != nil {
+		k.Problem = clean(err.Error(), 200)
+	}
+	k.Manual = manual
+}
+
+// clean makes text safe for one line: no control or invisible characters, no
+// ends of lines, at most n characters.
+func clean(s string, n int) string {
+	s = strings.Join(strings.Fields(visible(s)), " ")
+	if utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	r := []rune(s)
+	return strings.TrimSpace(string(r[:n-1])) + "…"
+}
+
+// visible drops characters that a person who reads the text does not see, but
+// a model does. The joiners that scripts and emoji need stay.
+func visible(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && hidden(r) {
+			return -1
+		}
+		return r
+	}, s)
+}
+
+// hidden characters: controls, format characters (bidirectional controls, tags,
+// zero-width ones), private use, and letters that show as nothing.
+func hidden(r rune) bool {
+	switch {
+	case r == 0x200c || r == 0x200d || r == 0x00ad: // joiners, soft hyphen
+		return false
+	case r == 0x115f || r == 0x1160 || r == 0x3164 || r == 0xffa0 || r == 0x2800 || r == 0x034f:
+		return true
+	case r >= 0xe0100 && r <= 0xe01ef: // variation selectors that can carry bytes
+		return true
+	}
+	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co)
+}
