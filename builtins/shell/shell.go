@@ -46,6 +46,9 @@ type Options struct {
 	// Logs is a folder of the host for the whole output of commands. It has to
 	// exist. "": what is cut is lost, and nothing can run in the background.
 	Logs string
+	// Read are folders of the host that commands may read inside the sandbox,
+	// beside the workspace and the system's own.
+	Read []string
 	// Network lets commands reach the network.
 	Network bool
 	// Sandboxed refuses to run anything where no kernel sandbox works.
@@ -182,6 +185,7 @@ func (s *Shell) programFor(r request, marker string) (reach.Program, error) {
 		Timeout: r.timeout,
 		Output:  r.output,
 		Write:   []string{s.root},
+		Read:    s.Read,
 		Network: s.Network,
 	}
 	if s.program == "cmd" {

@@ -60,6 +60,7 @@ func (a *App) openTree() error {
 		{Name: "/ws", Dir: a.Dir},
 		{Name: outMount, Dir: a.SessionDir(), Hidden: true},
 	}
+	mounts = append(mounts, a.skillMounts()...)
 	if restricted, _ := a.Policy.RestrictToWorkspace(); !restricted {
 		mounts = append(mounts, reach.Mount{Name: "/host", Dir: filepath.VolumeName(a.Dir) + string(filepath.Separator)})
 	}
@@ -126,6 +127,9 @@ func (a *App) session() (policy.Grants, error) {
 		{Cap: abi.FSRead, Scope: []string{"/ws/**"}},
 		{Cap: abi.FSWrite, Scope: []string{"/ws/**"}},
 		shell.Grant(),
+	}
+	for _, m := range a.ownSkills() {
+		gs[0].Scope = append(gs[0].Scope, m.Name+"/**")
 	}
 	if restricted, _ := a.Policy.RestrictToWorkspace(); !restricted {
 		gs[0].Scope = append(gs[0].Scope, "/host/**")

@@ -34,7 +34,9 @@ func (a *App) Loop(ctx context.Context, m Chosen, l agent.Limits) (*agent.Loop, 
 	if l.Cost > 0 && m.Price == nil {
 		a.note("the price of %s is not known, so that the budget of $%g stops nothing; [prices.%q] in config.toml names it", m.Name, l.Cost, m.Name)
 	}
-	system, err := agent.Prompt(a.surroundings(ctx))
+	place := a.surroundings(ctx)
+	place.Append = a.skillsText(ctx)
+	system, err := agent.Prompt(place)
 	if err != nil {
 		return nil, err
 	}

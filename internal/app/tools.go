@@ -25,6 +25,7 @@ var steps = []step{
 	{"WebSearch", bundledStep("websearch")},
 	{"WebFetch", bundledStep("webfetch")},
 	{"ImageAnalysis", bundledStep("imageanalysis")},
+	{"Skills", skillTools},
 	{"Plugins", folderPlugins},
 }
 
@@ -43,9 +44,14 @@ func shellTools(_ context.Context, a *App) ([]host.Tool, error) {
 	a.Runner.Sandbox = <-a.kernel
 	a.Gate.Unconfined = a.Runner.Sandbox.Kind == ""
 	must, _ := a.Policy.RequireSandbox()
+	var read []string
+	for _, m := range a.ownSkills() {
+		read = append(read, m.Dir) // for the scripts in them
+	}
 	sh, err := shell.New(shell.Options{
 		Tree: a.Tree, Runner: a.Runner, ACP: a.acp(), Logs: a.SessionDir(),
 		Timeout: a.Config.ExecTimeout.Duration, Ceiling: a.Policy.ExecTime(), Sandboxed: must,
+		Read: read,
 	})
 	if err != nil {
 		return nil, err
