@@ -1,0 +1,278 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mark3labs/mcp-go/client"
+	"github.com/mark3labs/mcp-go/client/transport"
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/elfhost/elfhost/host/reach"
+)
+
+// conn is one connection to a server.
+type conn struct {
+	l      *link
+	rpc    *client.Client
+	proc   *process // nil over HTTP
+	server string   // name and version
+	caps   mcp.ServerCapabilities
+	began  time.Time
+	gone   chan struct{} // closed when it is lost
+
+	busy     atomic.Int64 // requests that wait
+	answered atomic.Bool  // it has served a call
+	waited   atomic.Int64 // nanoseconds that persons were waited for
+	token    atomic.Int64
+	lose     sync.Once
+	logs     limiter
+
+	mu       sync.Mutex
+	progress map[string]func(progress)
+	relist   *time.Timer
+	changed  chan struct{} // closed when the list that was announced is taken in
+}
+
+// connect starts or reaches the server, and shakes hands.
+func (l *link) connect(ctx context.Context) (*conn, error) {
+	c, err := l.handshake(ctx, false)
+	if err != nil || l.s.URL == "" || l.s.SSE || mcp.IsModernProtocol(c.rpc.ProtocolVersion()) || c.caps.Tools == nil || !c.caps.Tools.ListChanged {
+		return c, err
+	}
+	// Before 2026-07-28 announcements come on a stream of their own, which
+	// mcp-go opens only if it is told to before the handshake.
+	again, err := l.handshake(ctx, true)
+	if err != nil {
+		return c, nil
+	}
+	go c.shut(l.c.ctx)
+	return again, nil
+}
+
+func (l *link) handshake(ctx context.Context, listen bool) (*conn, error) {
+	c := &conn{
+		l: l, began: time.Now(), gone: make(chan struct{}), progress: map[string]func(progress){},
+		logs: limiter{most: 100, every: 10 * time.Second},
+	}
+	t, err := c.transport(ctx, listen)
+	if err != nil {
+		return nil, err
+	}
+	c.rpc = client.NewClient(t, c.options()...)
+	c.rpc.OnNotification(c.notified)
+	if err := c.initialize(ctx); err != nil {
+		if c.proc != nil && ctx.Err() == nil && (errors.Is(err, transport.ErrTransportClosed) || c.isLost()) {
+			err = c.proc.why()
+		}
+		_ = c.shut(l.c.ctx)
+		return nil, err
+	}
+	if c.rpc.GetServerCapabilities().Tools != nil && mcp.IsModernProtocol(c.rpc.ProtocolVersion()) && c.caps.Tools.ListChanged {
+		_, _ = c.rpc.ListenAsync(l.c.ctx, mcp.SubscriptionFilter{ToolsListChanged: true}, func(error) {})
+	}
+	return c, nil
+}
+
+func (c *conn) initialize(ctx context.Context) error {
+	// The transport's context bounds server requests that it serves, so it is
+	// the client's, not the attempt's; the handshake is bounded by ctx.
+	started := make(chan error, 1)
+	go func() { started <- c.rpc.Start(c.l.c.ctx) }()
+	select {
+	case err := <-started:
+		if err != nil {
+			return err
+		}
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	req := mcp.InitializeRequest{}
+	req.Params.ClientInfo = mcp.Implementation{Name: "elfhost", Version: c.l.c.opt.Version}
+	c.busy.Add(1)
+	res, err := c.rpc.Initialize(ctx, req)
+	c.busy.Add(-1)
+	if err != nil {
+		return err
+	}
+	name, _ := told("", res.ServerInfo.Name+" "+res.ServerInfo.Version, maxTitle)
+	c.server, c.caps = name, res.Capabilities
+	return nil
+}
+
+// options say what we offer to servers: only what can be answered.
+func (c *conn) options() []client.ClientOption {
+	opts := []client.ClientOption{
+		client.WithDiscoverTimeout(c.l.s.Startup / 4), // servers from before 2026-07-28 may not answer it at all
+		client.WithElicitationHandler(c), client.WithMaxInputRoundTrips(8),
+	}
+	if len(c.l.c.opt.Roots) > 0 {
+		opts = append(opts, client.WithRootsHandler(c))
+	}
+	if c.l.c.opt.Sample != nil {
+		opts = append(opts, client.WithSamplingHandler(c))
+	}
+	return opts
+}
+
+// quiet keeps mcp-go's own log from the terminal: it quotes strangers.
+var quiet = slog.New(slog.DiscardHandler)
+
+func (c *conn) transport(ctx context.Context, listen bool) (transport.Interface, error) {
+	s := c.l.s
+	if s.URL == "" {
+		p, err := c.l.spawn(ctx, &c.busy)
+		if err != nil {
+			return nil, err
+		}
+		c.proc = p
+		go func() {
+			<-p.job.Done()
+			c.lose.Do(func() { close(c.gone) })
+		}()
+		return &stdioTap{transport.NewIO(p.out, p.in, io.NopCloser(eof{}))}, nil
+	}
+	// Streams live as long as the connection: calls have their own limits.
+	web := c.l.c.opt.HTTP.Client(s.Rights, reach.HTTPLimits{Time: -1, Body: maxAnswer, Redirects: 3}, nil)
+	if s.SSE {
+		opts := []transport.ClientOption{transport.WithHTTPClient(web), transport.WithHeaders(s.Headers), transport.WithSSELogger(quiet)}
+		t, err := transport.NewSSE(s.URL, opts...)
+		if err != nil {
+			return nil, err
+		}
+		t.SetConnectionLostHandler(func(error) { c.lose.Do(func() { close(c.gone) }) })
+		return &sseTap{t}, nil
+	}
+	opts := []transport.StreamableHTTPCOption{transport.WithHTTPBasicClient(web), transport.WithHTTPHeaders(s.Headers), transport.WithHTTPLogger(quiet)}
+	if listen {
+		opts = append(opts, transport.WithContinuousListening())
+	}
+	if auth, ok := c.l.oauth(web); ok {
+		opts = append(opts, transport.WithHTTPOAuth(auth))
+	}
+	t, err := transport.NewStreamableHTTP(s.URL, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return &httpTap{t}, nil
+}
+
+type eof struct{}
+
+func (eof) Read([]byte) (int, error) { return 0, io.EOF }
+
+func (c *conn) isLost() bool {
+	select {
+	case <-c.gone:
+		return true
+	default:
+		return false
+	}
+}
+
+// why says why the connection ended.
+func (c *conn) why() error {
+	if c.proc == nil {
+		return errors.New("the connection was lost")
+	}
+	return c.proc.why()
+}
+
+func (c *conn) shut(ctx context.Context) error {
+	c.mu.Lock()
+	if c.relist != nil {
+		c.relist.Stop()
+	}
+	c.mu.Unlock()
+	if c.proc == nil {
+		c.lose.Do(func() { close(c.gone) })
+		done := make(chan struct{})
+		go func() { _ = c.rpc.Close(); close(done) }() // tells the server that the session ends
+		select {
+		case <-done:
+		case <-ctx.Done():
+		case <-time.After(2 * time.Second):
+		}
+		return nil
+	}
+	_ = c.rpc.Close()
+	err := c.proc.shut(ctx)
+	c.proc.out.Close()
+	return err
+}
+
+// request runs one exchange and gives the result as the server wrote it:
+// mcp-go's own types drop what they do not know.
+func (c *conn) request(ctx context.Context, do func(context.Context) error) (json.RawMessage, error) {
+	var raw json.RawMessage
+	c.busy.Add(1)
+	err := do(context.WithValue(ctx, rawKey{}, &raw))
+	c.busy.Add(-1)
+	if raw != nil {
+		return raw, nil // whatever mcp-go made of it
+	}
+	if err == nil {
+		err = errors.New("it answered nothing")
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if errors.Is(err, transport.ErrTransportClosed) || c.isLost() {
+		return nil, &lostError{c.why()}
+	}
+	if errors.Is(err, transport.ErrSessionTerminated) {
+		return nil, &lostError{errors.New("it ended the session")}
+	}
+	return nil, err
+}
+
+// lostError is a connection that ended while a request waited.
+type lostError struct{ why error }
+
+func (e *lostError) Error() string { return e.why.Error() }
+
+// list takes in what tools the server has.
+func (l *link) list(ctx context.Context, c *conn) error {
+	var raws []json.RawMessage
+	if c.caps.Tools == nil {
+		l.settle(nil, nil)
+		return nil
+	}
+	size, seen := 0, map[string]bool{"": true}
+	for cursor := ""; ; {
+		raw, err := c.request(ctx, func(ctx context.Context) error {
+			var req mcp.ListToolsRequest
+			req.Params.Cursor = mcp.Cursor(cursor)
+			_, err := c.rpc.ListToolsByPage(ctx, req)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("listing its tools: %w", err)
+		}
+		var page struct {
+			Tools []json.RawMessage `json:"tools"`
+			Next  string            `json:"nextCursor"`
+		}
+		if err := json.Unmarshal(raw, &page); err != nil {
+			return fmt.Errorf("reading its list of tools: %w", err)
+		}
+		if size += len(raw); size > maxListing || len(raws)+len(page.Tools) > maxTools {
+			return fmt.Errorf("it lists too much: more than %d tools or %d MiB", maxTools, maxListing>>20)
+		}
+		raws = append(raws, page.Tools...)
+		if cursor = page.Next; seen[cursor] || len(seen) > maxPages {
+			break // the end, or a cursor that does not advance
+		}
+		seen[cursor] = true
+	}
+	defs, refused := defineAll(l.s.Name, raws, l.wants)
+	l.settle(defs, refused)
+	return nil
+}

@@ -1,0 +1,178 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/host/schema"
+)
+
+// Elicitation is a question of a server to the person.
+type Elicitation struct {
+	Server  string
+	Message string
+	Schema  json.RawMessage // of the content of an answer: a flat object
+	// Defaults is the answer that the schema's own defaults make; Missing names
+	// the required fields that have none.
+	Defaults map[string]any
+	Missing  []string
+}
+
+// Reply is the person's answer to an Elicitation.
+type Reply struct {
+	Accept  bool
+	Content map[string]any // nil with Accept: the defaults
+}
+
+// Sampling is a server's request for an answer of the model.
+type Sampling struct {
+	Server    string
+	System    string
+	Messages  []Message
+	MaxTokens int
+}
+
+// Message is one message of a Sampling.
+type Message struct {
+	Role    string // "user" or "assistant"
+	Content []abi.Content
+}
+
+// Sampled is the model's answer to a Sampling.
+type Sampled struct {
+	Text, Model string
+	Cut         bool // at MaxTokens
+}
+
+// pause counts the time that a person takes: calls that wait are not charged.
+func (c *conn) pause() func() {
+	began := time.Now()
+	return func() { c.waited.Add(int64(time.Since(began))) }
+}
+
+// Elicit implements mcp-go's handler. What no person can answer is declined.
+func (c *conn) Elicit(ctx context.Context, r mcp.ElicitationRequest) (*mcp.ElicitationResult, error) {
+	out := &mcp.ElicitationResult{}
+	out.Action = mcp.ElicitationResponseActionDecline
+	ask := c.l.c.opt.Elicit
+	if ask == nil || r.Params.Mode == mcp.ElicitationModeURL {
+		return out, nil
+	}
+	e, err := elicitation(c.l.s.Name, r.Params)
+	if err != nil {
+		return nil, err
+	}
+	defer c.pause()()
+	reply, err := ask(ctx, e)
+	if err != nil {
+		out.Action = mcp.ElicitationResponseActionCancel
+		return out, nil
+	}
+	if !reply.Accept {
+		return out, nil
+	}
+	if reply.Content == nil {
+		reply.Content = e.Defaults
+	}
+	b, err := json.Marshal(reply.Content)
+	if err != nil {
+		return nil, err
+	}
+	sch, err := schema.Compile(e.Schema)
+	if err == nil {
+		err = sch.Validate(b)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the answer does not fit the schema of the question: %w", err)
+	}
+	out.Action, out.Content = mcp.ElicitationResponseActionAccept, reply.Content
+	return out, nil
+}
+
+func elicitation(server string, p mcp.ElicitationParams) (Elicitation, error) {
+	e := Elicitation{Server: server, Defaults: map[string]any{}}
+	e.Message, _ = told("", p.Message, 4<<10)
+	raw, err := json.Marshal(p.RequestedSchema)
+	if err != nil || string(raw) == "null" {
+		raw = []byte(`{"type":"object"}`)
+	}
+	e.Schema, _ = cleanSchema(raw)
+	if _, err := schema.Compile(e.Schema); err != nil {
+		return e, fmt.Errorf("the schema of the question cannot be used: %w", err)
+	}
+	var s struct {
+		Properties map[string]struct {
+			Default any `json:"default"`
+		} `json:"properties"`
+		Required []string `json:"required"`
+	}
+	if err := json.Unmarshal(e.Schema, &s); err != nil {
+		return e, fmt.Errorf("the schema of the question is not that of a form: %w", err)
+	}
+	for name, p := range s.Properties {
+		if p.Default != nil {
+			e.Defaults[name] = p.Default
+		}
+	}
+	for _, name := range s.Required {
+		if _, ok := e.Defaults[name]; !ok {
+			e.Missing = append(e.Missing, name)
+		}
+	}
+	return e, nil
+}
+
+// ListRoots implements mcp-go's handler.
+func (c *conn) ListRoots(context.Context, mcp.ListRootsRequest) (*mcp.ListRootsResult, error) {
+	out := &mcp.ListRootsResult{Roots: []mcp.Root{}}
+	for _, dir := range c.l.c.opt.Roots {
+		u := url.URL{Scheme: "file", Path: filepath.ToSlash(dir)}
+		out.Roots = append(out.Roots, mcp.Root{URI: u.String(), Name: filepath.Base(dir)})
+	}
+	return out, nil
+}
+
+// CreateMessage implements mcp-go's handler.
+func (c *conn) CreateMessage(ctx context.Context, r mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
+	if len(r.Tools) > 0 {
+		return nil, errors.New("a model with tools is not offered here")
+	}
+	s := Sampling{Server: c.l.s.Name, System: r.SystemPrompt, MaxTokens: r.MaxTokens}
+	for _, m := range r.Messages {
+		b, err := json.Marshal(m.Content)
+		if err != nil {
+			return nil, err
+		}
+		if len(b) == 0 || b[0] != '[' {
+			b = append(append([]byte("["), b...), ']')
+		}
+		var parts []json.RawMessage
+		if err := json.Unmarshal(b, &parts); err != nil {
+			return nil, err
+		}
+		msg := Message{Role: string(m.Role)}
+		for _, p := range parts {
+			msg.Content = append(msg.Content, block(p))
+		}
+		s.Messages = append(s.Messages, msg)
+	}
+	defer c.pause()()
+	got, err := c.l.c.opt.Sample(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	out := &mcp.CreateMessageResult{Model: got.Model, StopReason: "endTurn"}
+	if got.Cut {
+		out.StopReason = "maxTokens"
+	}
+	out.Role, out.Content = mcp.RoleAssistant, mcp.NewTextContent(got.Text)
+	return out, nil
+}

@@ -1,0 +1,366 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/elfhost/elfhost/host"
+)
+
+// link is one server of a Client: what was agreed to, and the connection, when
+// there is one. A server is started when it is needed, and again after it
+// ended, ever more slowly while it fails.
+type link struct {
+	c *Client
+	s Server
+
+	mu       sync.Mutex
+	conn     *conn
+	attempt  *attempt
+	fails    int // in a row
+	retry    time.Time
+	err      error // of the last attempt, or why the connection ended
+	closed   bool
+	pinned   bool                   // agreed holds what an earlier listing gave
+	agreed   map[string]*definition // by the server's name
+	listed   map[string]bool        // in the last listing; nil before the first
+	held     map[string]*definition // new or altered, waiting for a person
+	offered  map[string]*definition // in the registry
+	refused  []string
+	asking   string // digests of the change that a person is being asked about
+	relisted chan struct{}
+}
+
+// attempt is a start that callers wait for together.
+type attempt struct {
+	done chan struct{}
+	conn *conn
+	err  error
+}
+
+const (
+	firstDelay = time.Second
+	lastDelay  = time.Minute
+	steady     = 10 * time.Second // a connection that lived so long counts as a success
+)
+
+func newLink(c *Client, s Server) *link {
+	return &link{c: c, s: s, agreed: map[string]*definition{}, held: map[string]*definition{}, offered: map[string]*definition{}}
+}
+
+// up gives the connection, and starts the server if there is none. The start
+// goes on when ctx ends: others may wait for it.
+func (l *link) up(ctx context.Context) (*conn, error) {
+	l.mu.Lock()
+	switch {
+	case l.closed:
+		l.mu.Unlock()
+		return nil, fmt.Errorf("the MCP server %q has been closed", l.s.Name)
+	case l.conn != nil && !l.conn.isLost():
+		defer l.mu.Unlock()
+		return l.conn, nil
+	}
+	if l.conn != nil {
+		l.lost(l.conn)
+	}
+	if l.attempt == nil {
+		if wait := time.Until(l.retry); wait > 0 {
+			defer l.mu.Unlock()
+			return nil, fmt.Errorf("the MCP server %q failed %d times in a row and is not started again for %s: %w", l.s.Name, l.fails, wait.Round(time.Second), l.err)
+		}
+		l.attempt = &attempt{done: make(chan struct{})}
+		go l.try(l.attempt)
+	}
+	a := l.attempt
+	l.mu.Unlock()
+	select {
+	case <-a.done:
+		return a.conn, a.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (l *link) try(a *attempt) {
+	ctx, cancel := context.WithTimeout(l.c.ctx, l.s.Startup)
+	defer cancel()
+	conn, err := l.connect(ctx)
+	if err == nil {
+		if err = l.list(ctx, conn); err != nil {
+			conn.shut(l.c.ctx)
+		}
+	}
+	if err != nil {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			err = fmt.Errorf("it was not ready within %s", l.s.Startup)
+		}
+		err = fmt.Errorf("starting the MCP server %q: %w", l.s.Name, err)
+	}
+	l.mu.Lock()
+	l.attempt, a.conn, a.err = nil, conn, err
+	switch {
+	case err != nil:
+		a.conn = nil
+		l.failed(err)
+	case l.closed:
+		go conn.shut(context.Background())
+		a.conn, a.err = nil, fmt.Errorf("the MCP server %q has been closed", l.s.Name)
+	default:
+		l.conn, l.err = conn, nil
+	}
+	l.mu.Unlock()
+	close(a.done)
+	if err != nil && l.c.ctx.Err() == nil {
+		l.c.log(l.s.Name, "error", err.Error())
+	}
+}
+
+// failed is called with the lock held.
+func (l *link) failed(err error) {
+	l.err = err
+	l.fails++
+	l.retry = time.Now().Add(min(firstDelay<<min(l.fails-1, 10), lastDelay))
+}
+
+// lost is called with the lock held. A server that ends for the first time in a
+// while is started again at once.
+func (l *link) lost(c *conn) {
+	if l.conn != c {
+		return
+	}
+	l.conn = nil
+	if time.Since(c.began) > steady || c.answered.Load() {
+		l.fails = 0
+	}
+	err := c.why()
+	if l.fails++; l.fails == 1 {
+		l.err = err
+		return
+	}
+	l.fails--
+	l.failed(err)
+}
+
+// drop forgets a connection that turned out to be of no use.
+func (l *link) drop(c *conn) {
+	l.mu.Lock()
+	l.lost(c)
+	l.mu.Unlock()
+	go c.shut(context.Background())
+}
+
+// known reports whether the server's tools are known without starting it.
+func (l *link) known() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.pinned || l.listed != nil
+}
+
+func (l *link) offers(name string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, d := range l.offered {
+		if d.Spec.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *link) wants(tool string) bool {
+	return l.s.Tools == nil || slices.Contains(l.s.Tools, tool)
+}
+
+func (l *link) status() Status {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := Status{Name: l.s.Name, State: "idle", Tools: []string{}, Refused: slices.Clone(l.refused)}
+	for _, d := range l.offered {
+		s.Tools = append(s.Tools, d.Spec.Name)
+	}
+	for _, d := range l.held {
+		s.Held = append(s.Held, d.Spec.Name)
+	}
+	slices.Sort(s.Tools)
+	slices.Sort(s.Held)
+	switch {
+	case l.attempt != nil:
+		s.State = "starting"
+	case l.conn != nil && !l.conn.isLost():
+		s.State = "ready"
+		s.Server, s.Version = l.conn.server, l.conn.rpc.ProtocolVersion()
+	case l.err != nil:
+		s.State, s.Error = "failed", l.err.Error()
+	}
+	return s
+}
+
+func (l *link) close(ctx context.Context) error {
+	l.mu.Lock()
+	l.closed = true
+	conn, a := l.conn, l.attempt
+	l.conn = nil
+	l.mu.Unlock()
+	if a != nil {
+		select {
+		case <-a.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if conn == nil {
+		return nil
+	}
+	return conn.shut(ctx)
+}
+
+// offer brings the registry in line with what was agreed to and is listed. It
+// is called with the lock held.
+func (l *link) offer() {
+	if l.c.opt.Registry == nil {
+		l.offered = l.current()
+		return
+	}
+	now := l.current()
+	for tool, d := range l.offered {
+		if now[tool] != d {
+			l.c.opt.Registry.Remove(d.Spec.Name)
+			delete(l.offered, tool)
+		}
+	}
+	for tool, d := range now {
+		if l.offered[tool] == d {
+			continue
+		}
+		if err := l.c.opt.Registry.Add(&remote{l: l, d: d}); err != nil {
+			if line := fmt.Sprintf("%s: %v", d.Tool, err); len(l.refused) < maxRefused && !slices.Contains(l.refused, line) {
+				l.refused = append(l.refused, line)
+			}
+			continue
+		}
+		l.offered[tool] = d
+	}
+}
+
+func (l *link) current() map[string]*definition {
+	out := map[string]*definition{}
+	for tool, d := range l.agreed {
+		if (l.listed == nil || l.listed[tool]) && l.wants(tool) {
+			out[tool] = d
+		}
+	}
+	return out
+}
+
+// restore offers what was agreed to in an earlier session.
+func (l *link) restore() error {
+	p, err := l.readPins()
+	if err != nil || p == nil {
+		return err
+	}
+	defs, refused := defineAll(l.s.Name, p.Tools, func(string) bool { return true })
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pinned, l.refused = true, refused
+	for _, d := range defs {
+		l.agreed[d.Tool] = d
+	}
+	l.offer()
+	return nil
+}
+
+// settle takes a listing in. The first one that a server ever gives is agreed
+// to by whoever added the server; after that, what is new or different is held.
+func (l *link) settle(defs []*definition, refused []string) {
+	l.mu.Lock()
+	first := !l.pinned && l.listed == nil
+	l.listed, l.held, l.refused = map[string]bool{}, map[string]*definition{}, refused
+	for _, d := range defs {
+		l.listed[d.Tool] = true
+		have, ok := l.agreed[d.Tool]
+		switch {
+		case first:
+			l.agreed[d.Tool] = d
+		case ok && have.Digest == d.Digest:
+		default:
+			l.held[d.Tool] = d
+		}
+	}
+	l.offer()
+	var err error
+	if first {
+		err = l.writePins()
+	}
+	change, key := l.change()
+	ask := l.c.opt.Consent != nil && key != "" && key != l.asking
+	if ask {
+		l.asking = key
+	}
+	l.mu.Unlock()
+	if err != nil {
+		l.c.log(l.s.Name, "error", "what was agreed to could not be kept: "+err.Error())
+	}
+	if ask {
+		go l.consent(change, key)
+	} else if key != "" && l.c.opt.Consent == nil {
+		l.c.log(l.s.Name, "warning", "it changed its tools; the changes are held until a person agrees")
+	}
+}
+
+// change describes what is held. It is called with the lock held.
+func (l *link) change() (Change, string) {
+	ch := Change{Server: l.s.Name}
+	var key []string
+	for tool, d := range l.held {
+		key = append(key, d.Digest)
+		if _, ok := l.agreed[tool]; ok {
+			ch.Altered = append(ch.Altered, d.Spec)
+		} else {
+			ch.Added = append(ch.Added, d.Spec)
+		}
+		for _, f := range d.Flags {
+			ch.Flagged = append(ch.Flagged, d.Spec.Name+": "+f)
+		}
+	}
+	byName := func(a, b host.Spec) int { return strings.Compare(a.Name, b.Name) }
+	slices.SortFunc(ch.Added, byName)
+	slices.SortFunc(ch.Altered, byName)
+	slices.Sort(ch.Flagged)
+	slices.Sort(key)
+	return ch, strings.Join(key, " ")
+}
+
+func (l *link) consent(ch Change, key string) {
+	ok, err := l.c.opt.Consent(l.c.ctx, ch)
+	l.mu.Lock()
+	_, now := l.change()
+	if l.asking == key && (err != nil || now != key) {
+		l.asking = "" // ask again at the next change
+	}
+	l.mu.Unlock()
+	if err == nil && ok && now == key {
+		if err := l.agree(); err != nil {
+			l.c.log(l.s.Name, "error", err.Error())
+		}
+	}
+}
+
+// agree accepts what is held.
+func (l *link) agree() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for tool, d := range l.held {
+		l.agreed[tool] = d
+	}
+	l.held, l.asking = map[string]*definition{}, ""
+	l.offer()
+	if err := l.writePins(); err != nil {
+		return fmt.Errorf("keeping the tools of the MCP server %q that were agreed to: %w", l.s.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,273 @@
+// Package mcp stands on both sides of the Model Context Protocol: a Client
+// turns the tools of MCP servers into tools of a Registry, and Serve shows a
+// Registry to MCP clients.
+//
+// A server is a stranger. It costs its own calls at the most: it is started
+// with a clean environment in a process group of its own, everything it sends
+// is bounded, what it says of its tools is cleaned, compiled and pinned before
+// a model sees it, and what it changes later waits for a person.
+package mcp
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/elfhost/elfhost/host"
+	"github.com/elfhost/elfhost/host/policy"
+	"github.com/elfhost/elfhost/host/reach"
+)
+
+// Defaults of Server.
+const (
+	DefaultTimeout = 60 * time.Second
+	DefaultStartup = 10 * time.Second
+)
+
+// Server says how one MCP server is reached: Command is a program that speaks
+// over its standard streams, URL an address.
+type Server struct {
+	Name    string // letters, digits, '-' and single '_'
+	Command string
+	Args    []string
+	Dir     string   // absolute
+	Env     []string // "K=V", beside reach.CleanEnv
+	URL     string
+	SSE     bool // the protocol's older HTTP transport
+	Headers map[string]string
+	// Tokens keeps what Login got, by the server's name. Nil: no OAuth.
+	Tokens reach.SecretStore
+
+	Tools   []string      // the server's names of the tools to offer; nil: all
+	Timeout time.Duration // of one call; progress prolongs it, to ten times at the most
+	Startup time.Duration // until it answers
+	// Rights are what starting the program or reaching the URL is asked.
+	Rights policy.Rights
+}
+
+// Digest identifies what would be started or reached. Another digest is
+// another server: nothing that was agreed to for one holds for the other.
+func (s Server) Digest() string {
+	b, _ := json.Marshal([]any{s.Name, s.Command, s.Args, s.Dir, s.Env, s.URL, s.SSE, slices.Sorted(maps.Keys(s.Headers))})
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+func (s Server) check() error {
+	if s.Name == "" || strings.Contains(s.Name, "__") || strings.Trim(strings.ToLower(s.Name), "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
+		return fmt.Errorf("an MCP server's name holds letters, digits, '-' and single '_', not %q", s.Name)
+	}
+	if (s.Command == "") == (s.URL == "") {
+		return fmt.Errorf("the MCP server %q has either a command or a URL", s.Name)
+	}
+	return nil
+}
+
+// Options of a Client.
+type Options struct {
+	Runner   *reach.Runner
+	HTTP     *reach.HTTP
+	Registry *host.Registry // where the tools appear and disappear
+	// Pins is a folder that keeps which definitions of tools were agreed to.
+	// With it, known tools are offered without starting their server. "": they
+	// are agreed to anew in each session.
+	Pins    string
+	Version string   // of this program, told to servers
+	Roots   []string // folders that are told to servers that ask
+	// Consent is asked before definitions that are new or changed since they
+	// were agreed to are offered. Nil: they stay held.
+	Consent func(context.Context, Change) (bool, error)
+	// Elicit answers a server that asks the person something. Nil: declined.
+	Elicit func(context.Context, Elicitation) (Reply, error)
+	// Sample answers a server that asks for a model. Nil: not offered to servers.
+	Sample func(context.Context, Sampling) (Sampled, error)
+	// Log gets what servers log, one line at a time, and what they do wrong. It
+	// must not block. What it is given comes from strangers.
+	Log func(server, level, text string)
+}
+
+// Change is what a server would change about its tools.
+type Change struct {
+	Server  string
+	Added   []host.Spec
+	Altered []host.Spec // as they would be
+	Flagged []string    // what is unusual about the texts
+}
+
+// Status is how one server is doing.
+type Status struct {
+	Name    string   `json:"name"`
+	State   string   `json:"state"` // "idle", "starting", "ready", "failed"
+	Error   string   `json:"error,omitempty"`
+	Server  string   `json:"server,omitempty"` // what it calls itself, and its version
+	Version string   `json:"protocol,omitempty"`
+	Tools   []string `json:"tools"`
+	Held    []string `json:"held,omitempty"`    // changed definitions that wait for a person
+	Refused []string `json:"refused,omitempty"` // tools that cannot be offered, with the reason
+}
+
+// Client connects to MCP servers. Close it: that ends what it started. It is
+// safe for concurrent use.
+type Client struct {
+	opt    Options
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+
+	mu    sync.Mutex
+	links map[string]*link
+	order []string
+}
+
+// NewClient makes a client that knows no server yet.
+func NewClient(o Options) *Client {
+	c := &Client{opt: o, links: map[string]*link{}}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	return c
+}
+
+// Add makes servers known and offers those of their tools that were agreed to
+// before. Nothing is started.
+func (c *Client) Add(servers ...Server) error {
+	for _, s := range servers {
+		if err := s.check(); err != nil {
+			return err
+		}
+		if s.Timeout <= 0 {
+			s.Timeout = DefaultTimeout
+		}
+		if s.Startup <= 0 {
+			s.Startup = DefaultStartup
+		}
+		l := newLink(c, s)
+		c.mu.Lock()
+		_, taken := c.links[strings.ToLower(s.Name)]
+		if !taken {
+			c.links[strings.ToLower(s.Name)] = l
+			c.order = append(c.order, strings.ToLower(s.Name))
+		}
+		c.mu.Unlock()
+		if taken {
+			return fmt.Errorf("there are two MCP servers named %q", s.Name)
+		}
+		if err := l.restore(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Start begins, in parallel and in the background, every server whose tools
+// are not known yet. It returns at once.
+func (c *Client) Start() {
+	for _, l := range c.all() {
+		if !l.known() {
+			go func() { _, _ = l.up(c.ctx) }()
+		}
+	}
+}
+
+// Await waits until the server that a tool's name points to has answered or
+// failed, when its tools are not known yet. It starts it if need be.
+func (c *Client) Await(ctx context.Context, tool string) error {
+	l := c.linkOf(tool)
+	if l == nil || l.known() && l.offers(tool) {
+		return nil
+	}
+	_, err := l.up(ctx)
+	return err
+}
+
+// Connect starts one server, or gives the error that it has now.
+func (c *Client) Connect(ctx context.Context, name string) error {
+	l, err := c.link(name)
+	if err != nil {
+		return err
+	}
+	_, err = l.up(ctx)
+	return err
+}
+
+// Agree accepts the definitions that a server holds back, as if Consent had.
+func (c *Client) Agree(name string) error {
+	l, err := c.link(name)
+	if err != nil {
+		return err
+	}
+	return l.agree()
+}
+
+// Status tells how the servers are doing, in the order in which they were added.
+func (c *Client) Status() []Status {
+	out := []Status{}
+	for _, l := range c.all() {
+		out = append(out, l.status())
+	}
+	return out
+}
+
+// Close ends the servers with everything they started, until ctx ends.
+func (c *Client) Close(ctx context.Context) error {
+	c.cancel()
+	all := c.all()
+	errs := make([]error, len(all))
+	var wg sync.WaitGroup
+	for i, l := range all {
+		wg.Go(func() { errs[i] = l.close(ctx) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+func (c *Client) all() []*link {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := make([]*link, 0, len(c.order))
+	for _, n := range c.order {
+		out = append(out, c.links[n])
+	}
+	return out
+}
+
+func (c *Client) link(name string) (*link, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if l, ok := c.links[strings.ToLower(name)]; ok {
+		return l, nil
+	}
+	return nil, fmt.Errorf("there is no MCP server %q", name)
+}
+
+func (c *Client) linkOf(tool string) *link {
+	server, _, ok := SplitName(tool)
+	if !ok {
+		return nil
+	}
+	for _, l := range c.all() {
+		if strings.EqualFold(l.s.Name, server) || strings.EqualFold(shorten(l.s.Name), server) {
+			return l
+		}
+	}
+	return nil
+}
+
+func (c *Client) log(server, level, text string) {
+	if c.opt.Log != nil {
+		c.opt.Log(server, level, text)
+	}
+}
+
+// Of is a filter for Registry.Filter: the tools of these MCP servers alone,
+// beside everything that is no MCP tool. An agent's mcpServerIds.
+func Of(servers []string) func(host.Spec) bool {
+	return func(s host.Spec) bool {
+		return s.Origin.Source != host.MCP || slices.ContainsFunc(servers, func(n string) bool { return strings.EqualFold(n, s.Origin.Name) })
+	}
+}

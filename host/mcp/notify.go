@@ -1,0 +1,111 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+)
+
+const (
+	quietPeriod = 80 * time.Millisecond // announcements in a burst are one
+	relistTime  = 10 * time.Second
+	settleTime  = 2 * time.Second // that a finished call waits for an announced list
+)
+
+type progress struct {
+	message     string
+	done, total float64
+}
+
+// watch sets who is told of the progress of a call; nil: nobody any more.
+func (c *conn) watch(token string, f func(progress)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if f == nil {
+		delete(c.progress, token)
+		return
+	}
+	c.progress[token] = f
+}
+
+// notified is called on the connection's reader: it must not wait.
+func (c *conn) notified(n mcp.JSONRPCNotification) {
+	f := n.Params.AdditionalFields
+	switch n.Method {
+	case string(mcp.MethodNotificationToolsListChanged):
+		c.announce()
+	case "notifications/progress":
+		c.mu.Lock()
+		report := c.progress[fmt.Sprint(f["progressToken"])]
+		c.mu.Unlock()
+		if report == nil {
+			return
+		}
+		p := progress{}
+		p.done, _ = f["progress"].(float64)
+		p.total, _ = f["total"].(float64)
+		if text, ok := f["message"].(string); ok {
+			p.message, _ = told("", text, 500)
+		}
+		report(p)
+	case "notifications/message":
+		if c.l.c.opt.Log == nil || !c.logs.allow() {
+			return
+		}
+		level, _ := f["level"].(string)
+		if len(level) > 20 {
+			level = level[:20]
+		}
+		text, _ := told("", fmt.Sprint(f["data"]), 2<<10)
+		c.l.c.log(c.l.s.Name, level, text)
+	}
+}
+
+// announce takes the list in anew, once for a burst of announcements.
+func (c *conn) announce() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.changed != nil {
+		c.relist.Reset(quietPeriod)
+		return
+	}
+	c.changed = make(chan struct{})
+	c.relist = time.AfterFunc(quietPeriod, func() {
+		c.mu.Lock()
+		done := c.changed
+		c.changed = nil
+		c.mu.Unlock()
+		if done == nil {
+			return
+		}
+		defer close(done)
+		if c.isLost() {
+			return
+		}
+		ctx, cancel := context.WithTimeout(c.l.c.ctx, relistTime)
+		defer cancel()
+		if err := c.l.list(ctx, c); err != nil {
+			c.l.c.log(c.l.s.Name, "error", "its tools could not be listed again: "+err.Error())
+		}
+	})
+}
+
+// settled waits until a list that was announced during a call is taken in, so
+// that the next step sees the tools that the call brought.
+func (c *conn) settled(ctx context.Context) {
+	c.mu.Lock()
+	changed := c.changed
+	c.mu.Unlock()
+	if changed == nil {
+		return
+	}
+	t := time.NewTimer(settleTime)
+	defer t.Stop()
+	select {
+	case <-changed:
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,83 @@
+package mcp
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// pinned is the file of the definitions that were agreed to for one server.
+type pinned struct {
+	Server string            `json:"server"`
+	Digest string            `json:"digest"` // of the Server that gave them
+	Tools  []json.RawMessage `json:"tools"`  // as the server wrote them
+}
+
+func (l *link) pinFile() string {
+	return filepath.Join(l.c.opt.Pins, l.s.Name+"-"+l.s.Digest()[:16]+".json")
+}
+
+// readPins gives what was agreed to; nothing when the file is not there, or is
+// another server's. A broken file is an error: it must not read as consent to
+// a first listing.
+func (l *link) readPins() (p *pinned, err error) {
+	if l.c.opt.Pins == "" {
+		return nil, nil
+	}
+	f, err := os.Open(l.pinFile())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !st.Mode().IsRegular() || st.Size() > 2*maxListing {
+		return nil, fmt.Errorf("%q is not a file of pinned tools", l.pinFile())
+	}
+	p = &pinned{}
+	if err := json.NewDecoder(f).Decode(p); err != nil {
+		return nil, fmt.Errorf("reading the pinned tools in %q: %w", l.pinFile(), err)
+	}
+	if p.Digest != l.s.Digest() {
+		return nil, fmt.Errorf("%q holds the tools of another server", l.pinFile())
+	}
+	return p, nil
+}
+
+// writePins is called with the link's lock held.
+func (l *link) writePins() error {
+	if l.c.opt.Pins == "" {
+		return nil
+	}
+	p := pinned{Server: l.s.Name, Digest: l.s.Digest(), Tools: []json.RawMessage{}}
+	for _, d := range l.agreed {
+		p.Tools = append(p.Tools, d.Raw)
+	}
+	b, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(l.c.opt.Pins, 0o700); err != nil {
+		return err
+	}
+	tmp, err := os.CreateTemp(l.c.opt.Pins, ".pins-*")
+	if err != nil {
+		return err
+	}
+	_, err = tmp.Write(b)
+	if err = errors.Join(err, tmp.Close()); err == nil {
+		err = os.Rename(tmp.Name(), l.pinFile())
+	}
+	if err != nil {
+		_ = os.Remove(tmp.Name())
+	}
+	return err
+}
