@@ -1,0 +1,303 @@
+package archive
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"sync"
+
+	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/host"
+	"github.com/elfhost/elfhost/host/agent"
+	"github.com/elfhost/elfhost/host/model"
+)
+
+// Replay is what became of running a transcript again.
+type Replay struct {
+	Answers    int         `json:"answers"` // of the model, as far as it went
+	Calls      int         `json:"calls"`
+	Divergence *Divergence `json:"divergence,omitempty"` // nil: it went as recorded
+}
+
+// Divergence is the first place where a run was not as recorded.
+type Divergence struct {
+	Record   int64  `json:"record"` // the number of the record
+	What     string `json:"what"`
+	Recorded string `json:"recorded"`
+	Replayed string `json:"replayed"`
+}
+
+// Replay runs the transcript through the loop once more, in memory, with the
+// model's recorded answers and the tools' recorded results: no model is asked
+// and no tool is entered. What the loop makes of them by itself (which calls
+// it lets through, what it says about broken arguments, when it warns and
+// stops, the order of it all) must come out as recorded. Shortenings of the
+// conversation are passed over.
+func (t *Transcript) Replay(ctx context.Context) (Replay, error) {
+	p := newPlayer(t)
+	if err := p.play(ctx); err != nil {
+		return Replay{}, err
+	}
+	return Replay{Answers: p.asked, Calls: p.calls, Divergence: p.diverged}, nil
+}
+
+// player holds a transcript against a session that is run anew.
+type player struct {
+	script  []*turn
+	session *agent.Session
+	loop    *agent.Loop
+
+	at       int // the turn that is due
+	said     int // messages of the session that were compared
+	steps    int // answers in this run of the loop
+	steered  int // turns before this one wait in the session's queue
+	asked    int
+	calls    int
+	diverged *Divergence
+
+	mu      sync.Mutex
+	entered map[string]bool // calls whose tool was entered this time
+}
+
+func newPlayer(t *Transcript) *player {
+	p := &player{session: agent.New("replay", nil), entered: map[string]bool{}}
+	tools := host.New(host.Options{Gate: &host.Gate{Mode: host.ModeAuto}})
+	for _, k := range t.turns() {
+		if k.message() == nil || k.at.Kind == agent.RecordCompact {
+			continue
+		}
+		p.script = append(p.script, k)
+		for _, c := range k.message().Calls() {
+			if !tools.Has(c.Name) {
+				_ = tools.Add(recorded{p, c.Name}) // a name that is none was refused then, too
+			}
+		}
+	}
+	p.loop = &agent.Loop{
+		Model: p, Tools: tools, Retry: model.Retry{Attempts: 1}, Compact: agent.Compaction{Off: true},
+		Limits: agent.Limits{Steps: len(p.script) + 1},
+	}
+	return p
+}
+
+// errOver ends a run where the recorded one ended.
+var errOver = &model.Error{Code: model.ErrRequest, Message: "the recorded run ended here"}
+
+func (p *player) play(ctx context.Context) error {
+	for p.at < len(p.script) && p.diverged == nil {
+		before := p.at
+		var prompt []abi.Content
+		if k := p.script[p.at]; p.at >= p.steered && k.message().Role == model.RoleUser && !k.at.Own {
+			prompt = contents(*k.message())
+		}
+		p.steps = 0
+		for e, err := range p.loop.Run(ctx, p.session, prompt...) {
+			if e.Kind == agent.KindDone && err != nil && !errors.Is(err, errOver) && !errors.Is(err, errCut) {
+				return fmt.Errorf("replaying: %w", err)
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		p.compare()
+		if p.diverged == nil && p.at == before {
+			k := p.script[p.at]
+			p.diverge(k.at.Seq, "the loop goes no further", text(k.message()), "")
+		}
+	}
+	return nil
+}
+
+// compare holds the session's new messages against the transcript.
+func (p *player) compare() {
+	messages := p.session.Messages()
+	for ; p.said < len(messages) && p.diverged == nil; p.said++ {
+		m := messages[p.said]
+		if m.Role == model.RoleTool {
+			p.results(m)
+			continue
+		}
+		if p.at == len(p.script) {
+			p.diverge(p.script[p.at-1].at.Seq+1, "the loop adds a message", "", text(&m))
+			return
+		}
+		k := p.script[p.at]
+		if a, b := jsonOf(k.message()), jsonOf(m); a != b {
+			p.diverge(k.at.Seq, "a message differs", text(k.message()), text(&m))
+			return
+		}
+		p.at++
+	}
+}
+
+// results compares the results of the answer before.
+func (p *player) results(m model.Message) {
+	k := p.script[p.at-1]
+	for _, b := range m.Blocks {
+		p.calls++
+		was, ok := k.results[b.Result.ID]
+		if !ok {
+			p.diverge(k.at.Seq, fmt.Sprintf("the call %q of %s has no recorded result", b.Result.ID, b.Result.Name), "", b.Result.Text())
+			return
+		}
+		p.mu.Lock()
+		entered := p.entered[b.Result.ID]
+		p.mu.Unlock()
+		started := k.started[b.Result.ID]
+		switch {
+		case entered && !started && was.Outcome == agent.Failed:
+			p.diverge(was.Seq, "the loop runs a call that it had refused", was.Result.Text(), b.Result.Text())
+		case !entered && started:
+			// The registry refuses it before its tool, as it may have done then for
+			// reasons of the tool's own.
+		case bare(was.Result.Result) != bare(b.Result.Result):
+			p.diverge(was.Seq, fmt.Sprintf("the result of %s differs", b.Result.Name), was.Result.Text(), b.Result.Text())
+		}
+		if p.diverged != nil {
+			return
+		}
+	}
+}
+
+func (p *player) diverge(record int64, what, recorded, replayed string) {
+	p.diverged = &Divergence{Record: record, What: what, Recorded: recorded, Replayed: replayed}
+}
+
+// Stream implements model.Model with the recorded answers.
+func (p *player) Stream(context.Context, model.Request) iter.Seq2[model.Event, error] {
+	return func(yield func(model.Event, error) bool) {
+		p.compare()
+		k := p.answer()
+		if k == nil {
+			yield(model.Event{}, errOver)
+			return
+		}
+		p.asked++
+		p.steps++
+		for _, b := range k.message().Blocks {
+			if !yield(model.Event{Kind: model.KindBlock, Block: &b}, nil) {
+				return
+			}
+		}
+		calls := k.message().Calls()
+		if k.at.Stop == "" && len(calls) == 0 {
+			yield(model.Event{}, errCut)
+			return
+		}
+		stop := k.at.Stop
+		if stop == "" {
+			stop = model.StopCalls
+		}
+		p.steer()
+		yield(model.Event{Kind: model.KindStop, Stop: stop}, nil)
+	}
+}
+
+// errCut ends an answer that was cut off when it was recorded.
+var errCut = &model.Error{Code: model.ErrTruncated, Message: "the recorded answer was cut off here"}
+
+// answer is the turn that is due, if it is an answer within the same run.
+func (p *player) answer() *turn {
+	if p.diverged != nil || p.at >= len(p.script) {
+		return nil
+	}
+	k := p.script[p.at]
+	if k.message().Role != model.RoleAssistant || p.steps > 0 && k.at.Step == 1 {
+		return nil
+	}
+	return k
+}
+
+// steer queues what a person said during the step that begins.
+func (p *player) steer() {
+	next := p.at + 1
+	for ; next < len(p.script); next++ {
+		k := p.script[next]
+		if k.message().Role == model.RoleAssistant {
+			break
+		}
+		if k.at.Own {
+			continue
+		}
+		if k.at.Step == 0 {
+			return // it opened the next run
+		}
+		p.session.Steer(contents(*k.message())...)
+		p.steered = next + 1
+	}
+}
+
+// recorded is a tool that answers as it did.
+type recorded struct {
+	p    *player
+	name string
+}
+
+func (r recorded) Spec() host.Spec {
+	return host.Spec{
+		Name: r.name, Description: "A recorded tool.", Input: json.RawMessage(`{"type":"object"}`),
+		Origin: host.Origin{Source: host.Builtin}, Kind: host.KindThink, MaxOutput: -1,
+	}
+}
+
+func (r recorded) Call(_ context.Context, c host.Call) (abi.Result, error) {
+	r.p.mu.Lock()
+	defer r.p.mu.Unlock()
+	r.p.entered[c.ID] = true
+	was, ok := r.p.script[r.p.at].results[c.ID]
+	if !ok {
+		return abi.Errorf("No result of this call was recorded."), nil
+	}
+	return was.Result.Result, nil
+}
+
+// bare is a result without what the registry adds to a failure.
+func bare(r abi.Result) string {
+	const hint = "[Analyze the error above and try a different approach.]"
+	for r.IsError && len(r.Content) > 0 {
+		last := r.Content[len(r.Content)-1]
+		cut, found := strings.CutSuffix(last.Text, hint)
+		if last.Type != abi.TypeText || !found {
+			break
+		}
+		r.Content = r.Content[:len(r.Content)-1]
+		if cut = strings.TrimRight(cut, "\n"); cut != "" {
+			last.Text = cut
+			r.Content = append(r.Content[:len(r.Content):len(r.Content)], last)
+		}
+	}
+	if len(r.Content) == 0 {
+		r.Content = nil
+	}
+	return jsonOf(r)
+}
+
+func jsonOf(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
+func contents(m model.Message) []abi.Content {
+	var out []abi.Content
+	for _, b := range m.Blocks {
+		if b.Content != nil {
+			out = append(out, *b.Content)
+		}
+	}
+	return out
+}
+
+// text is a message in words.
+func text(m *model.Message) string {
+	s := m.Text()
+	for _, c := range m.Calls() {
+		s += fmt.Sprintf("\n%s %s", c.Name, c.Args)
+	}
+	return strings.TrimSpace(s)
+}

@@ -1,0 +1,149 @@
+package archive
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/host"
+	"github.com/elfhost/elfhost/host/agent"
+	"github.com/elfhost/elfhost/host/model"
+)
+
+// eventful records a session with most of what can happen in one.
+func eventful(t *testing.T) *Transcript {
+	t.Helper()
+	ctx, a := context.Background(), open(t)
+	s := start(t, a, "one")
+	fail := newTool("Bash", host.KindExecute, func(context.Context, host.Call) (abi.Result, error) {
+		s.Steer(abi.TextBlock("also say hello"))
+		return abi.Errorf("exit status 1"), nil
+	})
+	same := does(call("", "Read", `{"n":7}`))
+	answers := script{
+		does(call("a", "Read", `{"n":1}`), call("b", "Bash", `{"path":"rm -rf /"}`), call("c", "Nope", `{}`), call("d", "Read", `{"n":`), call("e", "Read", `{"n":"x"}`)),
+		says("I am ", "done."),
+		same, same, same, same, same, same, same, // until the loop stops it
+		says("Sorry."),
+	}
+	l := loopOf(answers, newTool("Read", host.KindRead, echo), fail)
+	if stop := work(t, l, s, "begin"); stop != agent.StopEnd {
+		t.Fatal(stop)
+	}
+	if stop := work(t, l, s, "again"); stop != agent.StopRepeat {
+		t.Fatal(stop)
+	}
+	// A run that is cancelled in the middle of a call.
+	cancelled, cancel := context.WithCancel(ctx)
+	hang := newTool("Hang", host.KindOther, func(ctx context.Context, _ host.Call) (abi.Result, error) {
+		cancel()
+		<-ctx.Done()
+		return abi.Result{}, ctx.Err()
+	})
+	n := 0
+	for _, m := range s.Messages() {
+		if m.Role == model.RoleAssistant {
+			n++
+		}
+	}
+	more := append(make(script, n), does(call("h1", "Hang", `{}`), call("h2", "Read", `{}`)), says("All right."))
+	l = loopOf(more, hang, newTool("Read", host.KindRead, echo))
+	for range l.Run(cancelled, s, abi.TextBlock("hang")) {
+	}
+	if stop := work(t, l, s, "and now?"); stop != agent.StopEnd {
+		t.Fatal(stop)
+	}
+	tr, err := a.Load(ctx, "one")
+	must(t, err)
+	return tr
+}
+
+func TestReplayGoesAsRecorded(t *testing.T) {
+	tr := eventful(t)
+	got, err := tr.Replay(context.Background())
+	must(t, err)
+	if got.Divergence != nil {
+		t.Fatalf("%+v", *got.Divergence)
+	}
+	if got.Answers < 8 || got.Calls < 12 {
+		t.Errorf("it did not go far: %+v", got)
+	}
+}
+
+// Whatever is changed in a transcript that the loop decides about by itself
+// is the first divergence.
+func TestReplayNamesTheFirstDivergence(t *testing.T) {
+	find := func(tr *Transcript, f func(agent.Record) bool) int {
+		for i, r := range tr.Records {
+			if f(r) {
+				return i
+			}
+		}
+		t.Fatal("the record is not there")
+		return 0
+	}
+	resultOf := func(id string) func(agent.Record) bool {
+		return func(r agent.Record) bool { return r.Kind == agent.RecordResult && r.Result.ID == id }
+	}
+	for name, change := range map[string]func(tr *Transcript) int{
+		"the complaint about broken arguments": func(tr *Transcript) int {
+			i := find(tr, resultOf("d"))
+			tr.Records[i].Result.Content[0].Text = "Fine."
+			return i
+		},
+		"the warning of the guard": func(tr *Transcript) int {
+			i := find(tr, func(r agent.Record) bool { return r.Own })
+			m := model.User(abi.TextBlock("[never said]"))
+			tr.Records[i].Message = &m
+			return i
+		},
+		"a result is gone": func(tr *Transcript) int {
+			i := find(tr, resultOf("a"))
+			tr.Records = append(tr.Records[:i:i], tr.Records[i+1:]...)
+			return find(tr, func(r agent.Record) bool { return r.Message != nil && len(r.Message.Calls()) == 5 })
+		},
+		"a call that was refused has started": func(tr *Transcript) int {
+			i := find(tr, func(r agent.Record) bool { return r.Message != nil && len(r.Message.Calls()) == 5 })
+			for _, b := range tr.Records[i].Message.Blocks {
+				if b.Call != nil && b.Call.ID == "d" {
+					b.Call.Args = `{"n":3}`
+				}
+			}
+			return find(tr, resultOf("d"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tr := eventful(t)
+			i := change(tr)
+			want := tr.Records[i].Seq
+			got, err := tr.Replay(context.Background())
+			must(t, err)
+			if got.Divergence == nil || got.Divergence.Record != want {
+				b, _ := json.Marshal(got)
+				t.Errorf("want a divergence at record %d, got %s", want, b)
+			}
+		})
+	}
+}
+
+func TestReplayOfWhatWasCutOff(t *testing.T) {
+	ctx, a := context.Background(), open(t)
+	s := start(t, a, "one")
+	cut := func(yield func(model.Event, error) bool) {
+		_ = yield(model.Event{Kind: model.KindText, Text: "Half an ans"}, nil) &&
+			yield(model.Event{}, &model.Error{Code: model.ErrTruncated})
+	}
+	work(t, loopOf(script{cut, says("Whole.")}), s, "speak")
+	work(t, loopOf(script{nil, says("Whole.")}), s, "")
+	must(t, a.Release(ctx, "one"))
+	tr, err := a.Load(ctx, "one")
+	must(t, err)
+	if !strings.Contains(jsonOf(tr), "Half an ans") {
+		t.Fatal("nothing was kept of the answer")
+	}
+	if got, err := tr.Replay(ctx); err != nil || got.Divergence != nil || got.Answers != 2 {
+		t.Errorf("%s, %v", jsonOf(got), err)
+	}
+}
