@@ -43,10 +43,11 @@ var rooms = []room{
 	{"host/model/...", []string{"abi", "host/model", "host/model/...", "host/reach"}},
 	{"host/model/internal/replay", []string{"host/model", "internal/shared"}}, // for tests
 	{"host/agent", []string{"abi", "host", "host/policy", "host/reach", "host/model", "host/store"}},
+	{"host/archive", []string{"abi", "host", "host/agent", "host/model", "host/store"}},
 	{"host/mcp", []string{"abi", "host", "host/schema", "host/reach", "host/policy"}},
 	{"host/acp", []string{"abi", "host", "host/agent", "host/reach", "host/policy"}},
 
-	{"builtins/agents", []string{"abi", "host", "host/policy", "host/reach", "host/agent", "builtins/internal/..."}},
+	{"builtins/agents", []string{"abi", "host", "host/policy", "host/reach", "host/agent", "host/archive", "builtins/internal/..."}},
 	{"builtins/skills", []string{"abi", "host", "host/policy", "host/reach", "skillhub", "host/sandbox", "builtins/internal/..."}},
 	{"builtins/outline", []string{"abi", "host", "host/policy", "host/reach", "host/sandbox", "host/sandbox/...", "builtins/internal/..."}},
 	{"builtins/...", []string{"abi", "host", "host/policy", "host/reach", "builtins/internal/..."}},
