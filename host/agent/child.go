@@ -9,6 +9,7 @@ import (
 
 	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/model"
+	"github.com/elfhost/elfhost/host/policy"
 )
 
 // loop makes the child's loop and narrows it to the parent's, whatever
@@ -27,26 +28,59 @@ func (r *Runs) loop(ctx context.Context, up *scope, s Spawn) (*Loop, error) {
 			return nil, fmt.Errorf("starting the agent %q: %w", or(s.Agent, s.Name), err)
 		}
 		child = *made
-	} else {
+	}
+	if child.System == parent.System {
 		instructions, err := prompts.ReadFile("prompts/child.md")
 		if err != nil {
 			return nil, err
 		}
-		child.System = parent.System + "\n" + string(instructions)
+		child.System += "\n" + string(instructions)
+	}
+	if s.System != "" {
+		child.System += "\n" + strings.TrimSpace(s.System) + "\n"
 	}
 	child.Agent = or(s.Agent, or(s.Name, "sub-agent"))
 	child.depth = parent.depth + 1
 	child.up = up.run
 	child.Limits = narrow(child.Limits, parent.Limits, s.Steps)
-	if child.Tools != nil && parent.Tools != nil {
-		theirs := parent.Tools
-		child.Tools = child.Tools.Under(theirs.Gate().Child(mode)).Filter(func(spec host.Spec) bool {
-			return theirs.Has(spec.Name) && (len(s.Tools) == 0 || named(s.Tools, spec.Name)) && !named(s.Without, spec.Name)
-		})
-	} else {
+	if child.Tools == nil || parent.Tools == nil {
 		child.Tools = nil
+		return &child, nil
 	}
-	return &child, nil
+	child.Tools, err = s.tools(child.Tools, parent.Tools, mode)
+	return &child, err
+}
+
+// tools are the child's: those of the parent that the request and the
+// definition both leave, behind a gate that allows no more than both.
+func (s Spawn) tools(own, theirs *host.Registry, mode host.Mode) (*host.Registry, error) {
+	bound := theirs.Gate().Child(mode)
+	var lists [][]policy.Pattern
+	for _, list := range [][]string{s.Tools, s.Within} {
+		if list == nil {
+			continue
+		}
+		patterns := make([]policy.Pattern, 0, len(list))
+		for _, text := range list {
+			p, err := policy.ParsePattern(text)
+			if err != nil {
+				return nil, fmt.Errorf("the tools of an agent: %w", err)
+			}
+			patterns = append(patterns, p)
+		}
+		lists = append(lists, patterns)
+		bound.Narrow(patterns...)
+	}
+	// The child's gate is one below, so that what it does to its own gate does
+	// not undo this.
+	return own.Under(bound.Child(mode)).Filter(func(spec host.Spec) bool {
+		for _, l := range lists {
+			if !slices.ContainsFunc(l, func(p policy.Pattern) bool { return p.Names(spec.Name) }) {
+				return false
+			}
+		}
+		return theirs.Has(spec.Name) && !named(s.Without, spec.Name) && (s.Keep == nil || s.Keep(spec))
+	}), nil
 }
 
 // childMode checks a mode that a model asked for. The gate narrows it.

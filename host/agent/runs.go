@@ -56,8 +56,11 @@ type Spawn struct {
 	Steps      int           // default 50; never more than the parent's
 	Time       time.Duration // after which it is cancelled; zero: never
 	Mode       host.Mode
-	Tools      []string // names, or prefixes that end with '*'; empty: all
-	Without    []string // tools that it shall not have, in the same form
+	Tools      []string                  // rules such as Read, mcp__github__*, Bash(git status:*); nil: all, empty: none
+	Within     []string                  // further rules, as of a definition: both lists must cover a call
+	Without    []string                  // names of tools that it shall not have, or prefixes that end with '*'
+	Keep       func(spec host.Spec) bool // which of the parent's tools it may have at the most; nil: all
+	System     string                    // instructions of its own, beside the parent's and those of every child
 }
 
 // RunStatus says where a run is.

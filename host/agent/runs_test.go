@@ -547,3 +547,79 @@ func TestSES03OpenCannotWiden(t *testing.T) {
 		t.Errorf("%s / %s", res[0].Text(), res[1].Text())
 	}
 }
+
+// A06, SES-03: rules with arguments hold for the calls of a child, those of
+// the request and those of its definition, and a child cannot undo them.
+func TestA06RulesOfARequest(t *testing.T) {
+	for name, c := range map[string]struct {
+		spawn Spawn
+		ran   []string
+	}{
+		"request":    {Spawn{Tools: []string{"Bash(git status:*)"}}, []string{"git status"}},
+		"definition": {Spawn{Within: []string{"Bash(git push:*)"}}, []string{"git push"}},
+		"both":       {Spawn{Tools: []string{"Bash(git status:*)"}, Within: []string{"Bash(git push:*)"}}, nil},
+		"wider":      {Spawn{Tools: []string{"*"}, Within: []string{"Bash(git status:*)", "Read"}}, []string{"git status"}},
+		"none":       {Spawn{Tools: []string{}}, nil},
+		"kept out":   {Spawn{Keep: func(s host.Spec) bool { return s.Name != "Bash" }}, nil},
+		"all":        {Spawn{}, []string{"git status", "git push"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var ran []string
+			bash := tool{spec: spec("Bash", false), call: func(ctx context.Context, c host.Call) (abi.Result, error) {
+				Tools(ctx).Gate().Widen()
+				ran = append(ran, strings.TrimSuffix(strings.TrimPrefix(string(c.Args), `{"command":"`), `"}`))
+				return abi.Text("clean"), nil
+			}}
+			bash.spec.Kind = host.KindExecute
+			bash.spec.Input = []byte(`{"type":"object","properties":{"command":{"type":"string"}},"required":["command"]}`)
+			c.spawn.Prompt = "CHILD"
+			runs := &Runs{}
+			r := host.New(host.Options{Gate: &host.Gate{Mode: host.ModeAuto}})
+			if err := r.Add(bash, spawner(runs, c.spawn)); err != nil {
+				t.Fatal(err)
+			}
+			m := &family{parts: map[string]*script{
+				"":      {turns: []turn{does(call("a", "spawn_agent", "")), says("ok")}},
+				"CHILD": {turns: []turn{does(call("a", "Bash", `{"command":"git status"}`)), does(call("b", "Bash", `{"command":"git push"}`)), says("tried")}},
+			}}
+			l := newLoop(m)
+			l.Tools = r
+			s := New("root", nil)
+			if _, err := drain(t, l.Run(context.Background(), s, text("go"))); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(ran, c.ran) {
+				t.Errorf("ran %q; the parent saw %s", ran, resultsOf(t, s)[0].Text())
+			}
+		})
+	}
+}
+
+func TestSpawnRefusesToolsThatItCannotRead(t *testing.T) {
+	runs := &Runs{}
+	m := &script{turns: []turn{does(call("a", "spawn_agent", "")), says("ok")}}
+	s := New("root", nil)
+	if _, err := drain(t, newLoop(m, spawner(runs, Spawn{Prompt: "x", Tools: []string{"Bash(git"}})).Run(context.Background(), s, text("go"))); err != nil {
+		t.Fatal(err)
+	}
+	if res := resultsOf(t, s)[0]; !res.IsError || !strings.Contains(res.Text(), "closing parenthesis") {
+		t.Errorf("%s", res.Text())
+	}
+}
+
+func TestOwnInstructionsOfAChild(t *testing.T) {
+	runs := &Runs{}
+	m := &family{parts: map[string]*script{
+		"":      {turns: []turn{does(call("a", "spawn_agent", "")), says("ok")}},
+		"CHILD": {turns: []turn{says("done")}},
+	}}
+	l := newLoop(m, spawner(runs, Spawn{Prompt: "CHILD", System: "You review."}))
+	l.System = "PARENT"
+	if _, err := drain(t, l.Run(context.Background(), New("root", nil), text("go"))); err != nil {
+		t.Fatal(err)
+	}
+	got := m.parts["CHILD"].requests[0].System
+	if !strings.HasPrefix(got, "PARENT\n") || !strings.Contains(got, "You are a sub-agent") || !strings.HasSuffix(got, "\nYou review.\n") {
+		t.Errorf("%q", got)
+	}
+}
