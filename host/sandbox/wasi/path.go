@@ -53,7 +53,23 @@ func (s *System) place(m Memory, fd uint64, off, n uint64) (place, Errno) {
 		s.note(d.name, clean)
 		return place{}, ePERM
 	}
-	return place{path.Join(d.name, clean), strings.HasSuffix(rel, "/")}, success
+	name := path.Join(d.name, clean)
+	if d.pre && len(s.cfg.Paths) > 0 {
+		name = s.alias(name)
+	}
+	return place{name, strings.HasSuffix(rel, "/")}, success
+}
+
+// alias follows the longest of the further names that name begins with.
+func (s *System) alias(name string) string {
+	best, to := "", name
+	for guest, virtual := range s.cfg.Paths {
+		rest, ok := strings.CutPrefix(name, strings.TrimSuffix(guest, "/"))
+		if ok && (rest == "" || rest[0] == '/') && len(guest) > len(best) {
+			best, to = guest, virtual+rest
+		}
+	}
+	return to
 }
 
 func (s *System) note(dir, rel string) {

@@ -18,6 +18,9 @@ type Config struct {
 	Tree   *reach.Tree // nil: the root is empty
 	Base   string      // the virtual folder that the guest sees as "/"; "" is the root itself
 	Rights policy.Rights
+	// Paths shows virtual folders and files under further names: "/mnt" for
+	// "/ws/data". The rights are those of the virtual path.
+	Paths map[string]string
 
 	Args   []string
 	Env    []string // "K=V"
