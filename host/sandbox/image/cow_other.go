@@ -2,7 +2,7 @@
 
 package image
 
-import "errors"
+import "bytes"
 
 // cow is the portable form: every instance copies the image.
 type cow struct{ mem []byte }
@@ -10,6 +10,9 @@ type cow struct{ mem []byte }
 func newCOW(mem []byte) (*cow, error) { return &cow{mem}, nil }
 
 func (c *cow) close() error { return nil }
+
+// bytes is the image's memory; it must not be written.
+func (c *cow) bytes() []byte { return c.mem }
 
 // memory is the linear memory of one instance.
 type memory struct {
@@ -41,10 +44,21 @@ func (m *memory) Free() { m.buf = nil }
 
 func (m *memory) size() int { return len(m.buf) }
 
+const page = 4096
+
 // reset copies the image back; the size was compared before.
 func (m *memory) reset() error {
 	copy(m.buf, m.image)
 	return nil
 }
 
-func (m *memory) touched() (int, error) { return 0, errors.ErrUnsupported }
+// touched counts the pages that differ from the image.
+func (m *memory) touched() (n int, err error) {
+	for at := 0; at < len(m.buf); at += page {
+		end := min(at+page, len(m.buf))
+		if at >= len(m.image) || !bytes.Equal(m.buf[at:end], m.image[at:end]) {
+			n++
+		}
+	}
+	return n, nil
+}

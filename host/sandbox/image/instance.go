@@ -36,7 +36,9 @@ func NewBase(img *Image) (*Base, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mapping the image: %w", err)
 	}
-	return &Base{img, c}, nil
+	shared := *img
+	shared.Memory = c.bytes()
+	return &Base{&shared, c}, nil
 }
 
 // Close releases the shared memory. Instances must be closed before.
@@ -104,9 +106,9 @@ func (in *Instance) Reset(ctx context.Context) error {
 	return in.fresh(ctx)
 }
 
-// Touched counts the pages of memory that the instance wrote since it was made
-// or reset, its reseeding included. It takes about a microsecond for each
-// MiB of memory, and is not supported everywhere (errors.ErrUnsupported).
+// Touched counts the pages of 4 KiB that hold something else than the image,
+// its reseeding included. The guest must not run between it and Reset, which
+// relies on what it found. Before Linux 6.7 it is errors.ErrUnsupported.
 func (in *Instance) Touched() (int, error) {
 	if in.mem == nil {
 		return 0, nil
