@@ -11,9 +11,9 @@ type Receipt struct {
 	Fuel      int64          `json:"fuel"`   // units of metered work: repeatable, not instructions
 	Wall      time.Duration  `json:"wall"`   // nanoseconds, waiting for a person excluded
 	Waited    time.Duration  `json:"waited,omitempty"`
-	CPU       time.Duration  `json:"cpu,omitempty"`
-	Memory    int64          `json:"memory"` // bytes of linear memory at the most
-	Pages     int64          `json:"pages,omitempty"`
+	CPU       time.Duration  `json:"cpu,omitempty"`       // of the thread that ran the call, host functions included; an estimate where there is no such clock
+	Memory    int64          `json:"memory"`              // bytes of linear memory at the most
+	Pages     int64          `json:"pages,omitempty"`     // of 4 KiB that differed from the snapshot in the end; 0 where that is not known
 	HostCalls map[string]int `json:"hostCalls,omitempty"` // "elf:net.http": 2
 	Files     []string       `json:"files,omitempty"`     // "read /ws/a.txt"
 	Hosts     []string       `json:"hosts,omitempty"`     // "GET https://example.org:443"

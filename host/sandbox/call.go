@@ -41,6 +41,7 @@ type call struct {
 
 	hostCalls int
 	outside   time.Duration // spent in host functions, less what was waited
+	cpu       time.Duration // of the thread when the call began; 0: not known
 	waited    time.Duration // that the deadline was moved by
 	pending   []byte
 	unread    bool
@@ -142,7 +143,10 @@ func (c *call) end(err error) abi.Receipt {
 	r := &c.receipt
 	r.Waited = c.from.Waited()
 	r.Wall = wall - r.Waited
-	r.CPU = max(r.Wall-c.outside, 0)
+	r.CPU = max(r.Wall-c.outside, 0) // where the system does not tell: the guest never waits
+	if now, ok := threadTime(); ok && c.cpu > 0 {
+		r.CPU = now - c.cpu
+	}
 	r.Fuel = c.fuel.Spent()
 	_, r.BytesIn, r.BytesOut = c.budget.Spent()
 	if c.logs.dropped > 0 {

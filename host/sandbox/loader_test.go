@@ -3,6 +3,7 @@ package sandbox_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -140,7 +141,7 @@ func TestWL11ExportTricks(t *testing.T) {
 
 func TestTampered(t *testing.T) {
 	wasm := replies("\x00one")
-	l := &sandbox.Loader{Dir: t.TempDir()}
+	l := &sandbox.Loader{Dir: t.TempDir(), Compiler: self(t)}
 	pkg := pkgOf(wasm, abi.Manifest{Tools: probeDecl})
 	pkg.Wasm = func() ([]byte, error) { return replies("\x00two"), nil }
 	p, err := l.Load(t.Context(), pkg)
@@ -160,7 +161,7 @@ func TestKept(t *testing.T) {
 	reads := 0
 	call := func(damage func()) string {
 		t.Helper()
-		l := &sandbox.Loader{Dir: dir}
+		l := &sandbox.Loader{Dir: dir, Compiler: self(t)}
 		pkg := pkgOf(replies("\x00answer"), abi.Manifest{Tools: probeDecl})
 		wasm := pkg.Wasm
 		pkg.Wasm = func() ([]byte, error) { reads++; return wasm() }
@@ -227,5 +228,46 @@ func TestClosed(t *testing.T) {
 	}
 	if _, err := p.try(args{Do: "echo"}); !errors.Is(err, sandbox.ErrClosed) {
 		t.Errorf("%v", err)
+	}
+}
+
+// Nothing of a module is compiled in the host's own process, not even where a
+// program forgot to name another.
+func TestNoCompilerNoCode(t *testing.T) {
+	for _, dir := range []string{"", t.TempDir()} {
+		l := &sandbox.Loader{Dir: dir}
+		p, err := l.Load(t.Context(), pkgOf(replies("\x00answer"), abi.Manifest{Tools: probeDecl}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close(t.Context())
+		if _, err := p.Tools()[0].Call(t.Context(), host.Call{}); err == nil || !strings.Contains(err.Error(), "Loader.Compiler") {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+// The receipt tells what was measured: pages that changed, processor time.
+func TestReceiptMeasures(t *testing.T) {
+	p := newProbe(t, abi.Manifest{Limits: abi.Limits{Time: 300 * time.Millisecond}})
+	p.want(args{Do: "echo", A: "x"}, "x")
+	few := p.last.Pages
+	text := strings.Repeat("x", 1<<20)
+	p.want(args{Do: "echo", A: text}, text)
+	if runtime.GOOS != "linux" {
+		return
+	}
+	if few == 0 { // before Linux 6.7
+		t.Skip("this kernel does not tell which pages changed")
+	}
+	if few > 100 || p.last.Pages < few+512 {
+		t.Errorf("%d pages for a byte, %d for a MiB", few, p.last.Pages)
+	}
+	p.try(args{Do: "spin"})
+	spun := p.last
+	p.try(args{Do: "sleep", N: 200})
+	slept := p.last
+	if spun.CPU <= 0 || spun.CPU > spun.Wall+50*time.Millisecond || slept.CPU > slept.Wall/4 {
+		t.Errorf("spinning: %v of %v, sleeping: %v of %v", spun.CPU, spun.Wall, slept.CPU, slept.Wall)
 	}
 }

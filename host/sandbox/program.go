@@ -55,22 +55,15 @@ func (p *Plugin) compile(ctx context.Context, a *artifact) (g *program, err erro
 // config is the configuration under which the runtime finds the machine code.
 func (g *program) config(ctx context.Context, module []byte) (conf wazero.RuntimeConfig, err error) {
 	l := g.plugin.loader
+	if l.Compiler == "" {
+		return nil, errors.New("no program is named that compiles (Loader.Compiler): the host does not do it in its own process")
+	}
 	dir := filepath.Join(l.Dir, "code")
-	switch {
-	case l.Dir == "" && l.Compiler == "":
-		return wazero.NewRuntimeConfig(), nil
-	case l.Dir == "": // the code of this process alone
+	if l.Dir == "" { // the code of this process alone
 		if dir, err = os.MkdirTemp("", "elfhost-code-"); err != nil {
 			return nil, err
 		}
 		g.scratch = dir
-	}
-	if l.Compiler == "" {
-		g.cache, err = wazero.NewCompilationCacheWithDir(dir)
-		if err != nil {
-			return nil, err
-		}
-		return wazero.NewRuntimeConfig().WithCompilationCache(g.cache), nil
 	}
 	code, err := compile.Run(ctx, module, compile.Options{Cache: dir, Self: l.Compiler})
 	if err == nil {
@@ -163,6 +156,11 @@ func (g *program) start(ctx context.Context, c *call) (*instance, error) {
 // put gives an instance back. failed: it trapped, or was stopped in the middle.
 func (g *program) put(ctx context.Context, c *call, in *instance, failed bool) {
 	c.receipt.Memory = max(c.receipt.Memory, int64(in.mod.Memory().Size()))
+	if in.img != nil {
+		if n, err := in.img.Touched(); err == nil {
+			c.receipt.Pages = max(c.receipt.Pages, int64(n))
+		}
+	}
 	ctx = context.WithoutCancel(ctx)
 	if g.pool == nil {
 		in.mod.Close(ctx)

@@ -47,7 +47,8 @@ type Loader struct {
 
 	// Compiler is a program whose first argument compile.Verb leads to
 	// compile.Child: machine code is made there, so that no module can hurt this
-	// process through the compiler. "" compiles here, for modules of one's own.
+	// process through the compiler. The running program's os.Executable, where
+	// its main function does so; "" calls no plugin, it only names tools.
 	Compiler string
 
 	// Ceiling bounds what manifests may ask for; a zero field bounds nothing.

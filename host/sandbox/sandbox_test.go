@@ -84,17 +84,23 @@ func pkgOf(wasm []byte, m abi.Manifest) sandbox.Package {
 
 var probeDecl = []abi.ToolDecl{{Name: "probe", Description: "Does what it is told.", Input: json.RawMessage(`{"type":"object"}`)}}
 
+// self is the test program, which is a compiler too.
+func self(t testing.TB) string {
+	t.Helper()
+	name, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
 // load loads a module with one tool named probe, and closes it with the test.
 func load(t testing.TB, l *sandbox.Loader, wasm []byte, m abi.Manifest) *sandbox.Plugin {
 	t.Helper()
 	if l.Dir == "" {
 		l.Dir = filepath.Join(work, "cache")
 	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Compiler = self
+	l.Compiler = self(t)
 	if m.Tools == nil {
 		m.Tools = probeDecl
 	}
@@ -215,7 +221,7 @@ func TestEcho(t *testing.T) {
 
 func TestDescribe(t *testing.T) {
 	wasm := guest(t, "probe")
-	l := &sandbox.Loader{Dir: filepath.Join(work, "cache")}
+	l := &sandbox.Loader{Dir: filepath.Join(work, "cache"), Compiler: self(t)}
 	pkg := pkgOf(wasm, abi.Manifest{})
 	p, err := l.Load(t.Context(), pkg)
 	if err != nil {

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"fmt"
+	"runtime"
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host"
@@ -62,8 +63,11 @@ func (p *Plugin) enter(ctx context.Context, prog *program, from host.Call, t *ta
 	if err := wait.enter(ctx); err != nil {
 		return res, err
 	}
+	runtime.LockOSThread() // its processor time is the call's
+	defer runtime.UnlockOSThread()
 	cctx, c := p.begin(ctx, from, false)
 	c.inside, c.tape = true, t
+	c.cpu, _ = threadTime()
 	if t != nil && !t.replay {
 		t.rec.Args = from.Args
 	}

@@ -43,7 +43,7 @@ type Options struct {
 	Log      *slog.Logger  // nil: nothing is logged
 	Paths    *config.Paths // nil: found through Env
 	Files    files.State   // what was read; nil: a new one in memory
-	Compiler string        // the program that knows compile.Verb; "": plugins are compiled in this process
+	Compiler string        // the program that knows compile.Verb, mostly this one; "": no plugin can be called
 }
 
 // App is one session, ready to work. Close it.

@@ -20,6 +20,7 @@ import (
 	"github.com/elfhost/elfhost/host/policy"
 	"github.com/elfhost/elfhost/host/reach"
 	"github.com/elfhost/elfhost/host/sandbox"
+	"github.com/elfhost/elfhost/host/sandbox/compile"
 	"github.com/elfhost/elfhost/internal/config"
 )
 
@@ -30,6 +31,15 @@ type Plugin struct {
 
 	t      testing.TB
 	plugin *sandbox.Plugin
+}
+
+// Main is the TestMain of a package that calls [Load]: its test program is also
+// the one that compiles plugins, in a process of its own.
+func Main(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == compile.Verb {
+		os.Exit(compile.Child(os.Args[2:], os.Stdin, os.Stderr))
+	}
+	os.Exit(m.Run())
 }
 
 // Load builds the plugin whose sources and elf.toml are in dir. It is closed
@@ -43,8 +53,12 @@ func Load(t testing.TB, dir string) *Plugin {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { tree.Close() })
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
 	p.Loader = &sandbox.Loader{
-		Dir:  filepath.Join(os.TempDir(), "elfhost-plugintest"),
+		Dir: filepath.Join(os.TempDir(), "elfhost-plugintest"), Compiler: self,
 		Tree: func(host.Caller) *reach.Tree { return tree },
 		HTTP: &reach.HTTP{Secrets: &reach.Secrets{Store: Secrets{}}},
 		Env:  func(string) (string, bool) { return "", false },

@@ -4,8 +4,8 @@
 package main
 
 import (
+	"encoding/binary"
 	"encoding/json"
-	"unsafe"
 )
 
 //go:wasmimport extism:host/env input_length
@@ -34,7 +34,7 @@ func input() []byte {
 	b := make([]byte, n+8)
 	i := uint64(0)
 	for ; i+8 <= n; i += 8 {
-		*(*uint64)(unsafe.Pointer(&b[i])) = inputLoad64(i)
+		binary.LittleEndian.PutUint64(b[i:], inputLoad64(i))
 	}
 	for ; i < n; i++ {
 		b[i] = byte(inputLoad8(i))
@@ -47,7 +47,7 @@ func output(b []byte) {
 	at := alloc(n)
 	i := uint64(0)
 	for ; i+8 <= n; i += 8 {
-		store64(at+i, *(*uint64)(unsafe.Pointer(&b[i])))
+		store64(at+i, binary.LittleEndian.Uint64(b[i:]))
 	}
 	for ; i < n; i++ {
 		store8(at+i, uint32(b[i]))

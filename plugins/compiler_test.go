@@ -1,0 +1,9 @@
+package plugins_test
+
+import (
+	"testing"
+
+	"github.com/elfhost/elfhost/internal/plugintest"
+)
+
+func TestMain(m *testing.M) { plugintest.Main(m) }
