@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -219,31 +220,39 @@ func (l *link) close(ctx context.Context) error {
 	return conn.shut(ctx)
 }
 
-// offer brings the registry in line with what was agreed to and is listed. It
-// is called with the lock held.
+// offer brings the registry in line with what was agreed to and is listed, in
+// the order of names: a model's prompt must not change by chance. It is called
+// with the lock held.
 func (l *link) offer() {
-	if l.c.opt.Registry == nil {
-		l.offered = l.current()
+	now := l.current()
+	reg := l.c.opt.Registry
+	if reg == nil {
+		l.offered = now
 		return
 	}
-	now := l.current()
 	for tool, d := range l.offered {
 		if now[tool] != d {
-			l.c.opt.Registry.Remove(d.Spec.Name)
+			reg.Remove(d.Spec.Name)
 			delete(l.offered, tool)
 		}
 	}
-	for tool, d := range now {
-		if l.offered[tool] == d {
-			continue
+	var fresh []host.Tool
+	for _, tool := range slices.Sorted(maps.Keys(now)) {
+		if l.offered[tool] == nil {
+			fresh = append(fresh, &remote{l: l, d: now[tool]})
 		}
-		if err := l.c.opt.Registry.Add(&remote{l: l, d: d}); err != nil {
-			if line := fmt.Sprintf("%s: %v", d.Tool, err); len(l.refused) < maxRefused && !slices.Contains(l.refused, line) {
-				l.refused = append(l.refused, line)
-			}
-			continue
+	}
+	if reg.Add(fresh...) == nil {
+		l.offered = now
+		return
+	}
+	for _, t := range fresh { // one of them cannot be added: the others are
+		d := t.(*remote).d
+		if err := reg.Add(t); err == nil {
+			l.offered[d.Tool] = d
+		} else if line := fmt.Sprintf("%s: %v", d.Tool, err); len(l.refused) < maxRefused && !slices.Contains(l.refused, line) {
+			l.refused = append(l.refused, line)
 		}
-		l.offered[tool] = d
 	}
 }
 

@@ -16,11 +16,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/policy"
 	"github.com/elfhost/elfhost/host/reach"
@@ -59,6 +61,16 @@ func (s Server) Digest() string {
 	b, _ := json.Marshal([]any{s.Name, s.Command, s.Args, s.Dir, s.Env, s.URL, s.SSE, slices.Sorted(maps.Keys(s.Headers))})
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
+}
+
+// Grant is the right to reach the server's URL, which naming the server gives;
+// ok is false for programs.
+func (s Server) Grant() (g policy.Grant, ok bool) {
+	u, err := url.Parse(s.URL)
+	if err != nil || u.Host == "" {
+		return g, false
+	}
+	return policy.Grant{Cap: abi.NetHTTP, Scope: []string{u.Scheme + "://" + u.Host + " GET,POST,DELETE"}}, true
 }
 
 func (s Server) check() error {

@@ -1,0 +1,165 @@
+package mcp
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/mark3labs/mcp-go/server"
+)
+
+// seal signs what a client keeps for us, so that any of several servers with
+// the same key can take it back, and nothing has to be remembered.
+type seal struct{ key []byte }
+
+// newSeal derives the key from a secret; without one it is this process's own.
+func newSeal(secret string) seal {
+	if secret == "" {
+		secret = rand.Text()
+	}
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte("elfhost mcp seal 1"))
+	return seal{mac.Sum(nil)}
+}
+
+const macSize = 16
+
+var errSeal = errors.New("it was not made here")
+
+func (s seal) close(purpose string, body []byte) string {
+	return base64.RawURLEncoding.EncodeToString(append(s.mac(purpose, body), body...))
+}
+
+func (s seal) open(purpose, text string) ([]byte, error) {
+	b, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || len(b) < macSize || !hmac.Equal(b[:macSize], s.mac(purpose, b[macSize:])) {
+		return nil, errSeal
+	}
+	return b[macSize:], nil
+}
+
+func (s seal) mac(purpose string, body []byte) []byte {
+	mac := hmac.New(sha256.New, s.key)
+	mac.Write([]byte(purpose))
+	mac.Write([]byte{0})
+	mac.Write(body)
+	return mac.Sum(nil)[:macSize]
+}
+
+// sealedSessions makes session ids of clients from before 2026-07-28: what the
+// client can do and when it came are in the id.
+type sealedSessions struct {
+	seal seal
+	now  func() time.Time
+
+	mu    sync.Mutex
+	ended map[string]time.Time // ids that clients ended, until they would have expired
+}
+
+const (
+	sessionLife = 24 * time.Hour
+	maxEnded    = 10_000
+)
+
+const canElicit = 1
+
+// ResolveSessionIdManager implements server.SessionIdManagerResolver.
+func (s *sealedSessions) ResolveSessionIdManager(r *http.Request) server.SessionIdManager {
+	m := &sealer{sealedSessions: s}
+	if r != nil && elicits(r.Context()) {
+		m.flags = canElicit
+	}
+	return m
+}
+
+type sealer struct {
+	*sealedSessions
+	flags byte
+}
+
+func (s *sealer) Generate() string {
+	body := make([]byte, 9, 9+12)
+	body[0] = s.flags
+	binary.BigEndian.PutUint64(body[1:], uint64(s.now().Unix()))
+	return s.seal.close("session", append(body, rand.Text()[:12]...))
+}
+
+// flagsOf reads a session id.
+func (s *sealedSessions) flagsOf(id string) (byte, error) {
+	body, err := s.seal.open("session", id)
+	if err != nil {
+		return 0, err
+	}
+	if len(body) < 9 {
+		return 0, errSeal
+	}
+	if age := s.now().Sub(time.Unix(int64(binary.BigEndian.Uint64(body[1:9])), 0)); age > sessionLife || age < -time.Minute {
+		return 0, errors.New("the session has expired")
+	}
+	return body[0], nil
+}
+
+func (s *sealer) Validate(id string) (ended bool, err error) {
+	if _, err := s.flagsOf(id); err != nil {
+		return false, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ended = s.ended[id]
+	return ended, nil
+}
+
+func (s *sealer) Terminate(id string) (notAllowed bool, err error) {
+	if _, err := s.flagsOf(id); err != nil {
+		return false, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	if len(s.ended) >= maxEnded {
+		for k, t := range s.ended {
+			if now.After(t) || len(s.ended) >= maxEnded {
+				delete(s.ended, k)
+			}
+		}
+	}
+	s.ended[id] = now.Add(sessionLife)
+	return false, nil
+}
+
+// pendingState is what a client brings back with an answer: the answer counts
+// for that very question of that very call, and for a while.
+type pendingState struct {
+	Tool     string `json:"t"`
+	Args     []byte `json:"a"` // sha256
+	Question []byte `json:"q"` // sha256
+	Until    int64  `json:"u"`
+}
+
+const answerLife = 30 * time.Minute
+
+func (s seal) question(p pendingState) string {
+	b, _ := json.Marshal(p)
+	return s.close("question", b)
+}
+
+func (s seal) answered(text string) (p pendingState, err error) {
+	b, err := s.open("question", text)
+	if err != nil {
+		return p, err
+	}
+	if err := json.Unmarshal(b, &p); err != nil {
+		return p, err
+	}
+	if time.Now().Unix() > p.Until {
+		return p, errors.New("the question has expired")
+	}
+	return p, nil
+}

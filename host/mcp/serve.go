@@ -1,0 +1,364 @@
+package mcp
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/host"
+)
+
+// ServeOptions say what is shown to MCP clients.
+type ServeOptions struct {
+	// Registry is what clients see and call. Every call passes its Invoke, with
+	// its gate: a client can do nothing that an agent behind it could not.
+	Registry     *host.Registry
+	Version      string
+	Instructions string
+	Session      string // host.Caller's
+	// Prepare may complete a call before it is made: receipts and the like.
+	Prepare   func(*host.Call)
+	Prompts   []Prompt
+	Resources []Resource
+	// Secret signs what clients keep for us; servers with the same secret can
+	// stand in for each other. "": of this process alone.
+	Secret string
+}
+
+// Prompt is a text that a client's person may pick.
+type Prompt struct {
+	Name, Title, Description string
+	Args                     []PromptArg
+	Render                   func(ctx context.Context, args map[string]string) ([]Message, error)
+}
+
+// PromptArg is one argument of a Prompt.
+type PromptArg struct {
+	Name, Description string
+	Required          bool
+}
+
+// Resource is something that a client may read.
+type Resource struct {
+	URI, Name, Description, MIMEType string
+	Read                             func(context.Context) (abi.Resource, error)
+}
+
+// Bridge shows a Registry to MCP clients. Make it with NewBridge; serve it with
+// Serve (stdio) or Handler (HTTP); Close it.
+type Bridge struct {
+	opt   ServeOptions
+	srv   *server.MCPServer
+	seal  seal
+	calls atomic.Int64
+	stats stats
+	stop  context.CancelFunc
+	done  sync.WaitGroup
+}
+
+// NewBridge makes a bridge; it follows the registry until Close.
+func NewBridge(o ServeOptions) *Bridge {
+	b := &Bridge{opt: o, seal: newSeal(o.Secret)}
+	opts := []server.ServerOption{
+		server.WithToolCapabilities(true), server.WithLogger(quiet), server.WithRecovery(), server.WithLogging(), server.WithElicitation(),
+		server.WithTitle("elfhost"), server.WithDescription("Tools that run in a sandbox, behind one gate"), server.WithInstructions(o.Instructions),
+	}
+	if len(o.Prompts) > 0 {
+		opts = append(opts, server.WithPromptCapabilities(true))
+	}
+	if len(o.Resources) > 0 {
+		opts = append(opts, server.WithResourceCapabilities(false, true))
+	}
+	b.srv = server.NewMCPServer("elfhost", o.Version, opts...)
+	b.addPrompts()
+	b.addResources()
+	ctx, stop := context.WithCancel(context.Background())
+	b.stop = stop
+	changed := o.Registry.Changed()
+	b.show()
+	b.done.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-changed:
+			}
+			changed = o.Registry.Changed()
+			b.show()
+		}
+	})
+	return b
+}
+
+// Close stops following the registry.
+func (b *Bridge) Close() {
+	b.stop()
+	b.done.Wait()
+}
+
+// show makes the server's tools those of the registry; clients are told.
+func (b *Bridge) show() {
+	var tools []server.ServerTool
+	for _, t := range b.opt.Registry.All() {
+		if tool, ok := describe(t.Spec()); ok {
+			tools = append(tools, server.ServerTool{Tool: tool, Handler: b.call})
+		}
+	}
+	b.srv.SetTools(tools...)
+}
+
+// describe is a tool as clients see it.
+func describe(s host.Spec) (mcp.Tool, bool) {
+	if s.Defer {
+		return mcp.Tool{}, false
+	}
+	input := s.Input
+	if len(input) == 0 {
+		input = json.RawMessage(`{"type":"object"}`)
+	}
+	t := mcp.Tool{Name: s.Name, Title: s.Title, Description: s.Description, RawInputSchema: input, RawOutputSchema: s.Output, Annotations: annotate(s)}
+	return t, mcp.ValidateParamHeaderAnnotations(&t) == nil
+}
+
+// annotate says what a tool does, from its kind alone: what a foreign server or
+// a module says of itself is not passed on as ours.
+func annotate(s host.Spec) mcp.ToolAnnotation {
+	yes, no := true, false
+	a := mcp.ToolAnnotation{Title: s.Title, ReadOnlyHint: &no, DestructiveHint: &yes, OpenWorldHint: &yes}
+	if s.Origin.Source != host.Builtin && s.Origin.Source != host.Bundled {
+		return a
+	}
+	switch s.Kind {
+	case host.KindRead, host.KindSearch, host.KindThink:
+		a.ReadOnlyHint, a.DestructiveHint, a.OpenWorldHint, a.IdempotentHint = &yes, &no, &no, &yes
+	case host.KindFetch:
+		a.ReadOnlyHint, a.DestructiveHint = &yes, &no
+	case host.KindEdit:
+		a.OpenWorldHint = &no
+	}
+	return a
+}
+
+// call carries one tools/call through the one door.
+func (b *Bridge) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	began := time.Now()
+	args := req.Params.RawArguments
+	if len(args) == 0 && req.Params.Arguments != nil {
+		args, _ = json.Marshal(req.Params.Arguments)
+	}
+	p := b.peer(ctx, req, args)
+	var refused []host.Denied
+	c := host.Call{
+		ID: fmt.Sprintf("mcp-%d", b.calls.Add(1)), Tool: req.Params.Name, Args: args,
+		Caller: host.Caller{Session: b.opt.Session, Agent: clientName(ctx)},
+		Denied: func(d host.Denied) { refused = append(refused, d) },
+	}
+	steps := b.reporter(ctx, req)
+	if steps != nil {
+		c.Progress = steps.report
+	}
+	if b.opt.Prepare != nil {
+		b.opt.Prepare(&c)
+	}
+	b.stats.running.Add(1)
+	res := b.opt.Registry.Invoke(context.WithValue(ctx, askKey{}, p), c)
+	b.stats.running.Add(-1)
+	steps.flush()
+	if pending := p.result(); pending != nil {
+		b.stats.add(c.Tool, "asked", time.Since(began))
+		return pending, nil
+	}
+	outcome := "ok"
+	switch {
+	case len(refused) > 0 && res.IsError:
+		outcome = "denied"
+	case res.IsError:
+		outcome = "error"
+	}
+	b.stats.add(c.Tool, outcome, time.Since(began))
+	return answerOf(res, refused), nil
+}
+
+// peer finds out how a person is reached behind a call.
+func (b *Bridge) peer(ctx context.Context, req mcp.CallToolRequest, args []byte) *peer {
+	p := &peer{srv: b.srv, seal: b.seal, modern: server.IsModernRequest(ctx), tool: req.Params.Name, args: sha256.Sum256(args)}
+	p.state, p.responses = req.Params.RequestState, req.Params.InputResponses
+	p.elicits = elicits(ctx)
+	if s, ok := server.ClientSessionFromContext(ctx).(server.SessionWithClientInfo); ok && s.GetClientCapabilities().Elicitation != nil {
+		p.elicits = true
+	}
+	return p
+}
+
+func clientName(ctx context.Context) string {
+	if s, ok := server.ClientSessionFromContext(ctx).(server.SessionWithClientInfo); ok {
+		if name, _ := told("", s.GetClientInfo().Name, 60); name != "" {
+			return "mcp client " + name
+		}
+	}
+	return "mcp client"
+}
+
+// reporter passes a tool's progress on, if the client wants it.
+type reporter struct {
+	ctx   context.Context
+	srv   *server.MCPServer
+	token any
+
+	mu   sync.Mutex
+	last float64
+	n    int
+}
+
+func (b *Bridge) reporter(ctx context.Context, req mcp.CallToolRequest) *reporter {
+	if req.Params.Meta == nil || req.Params.Meta.ProgressToken == nil {
+		return nil
+	}
+	return &reporter{ctx: ctx, srv: b.srv, token: req.Params.Meta.ProgressToken, last: -1}
+}
+
+func (r *reporter) report(p abi.Progress) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p.Done <= r.last { // it must grow (the specification of progress)
+		p.Done = r.last + 1e-6
+	}
+	r.last = p.Done
+	r.n++
+	params := map[string]any{"progressToken": r.token, "progress": p.Done}
+	if p.Total > 0 {
+		params["total"] = p.Total
+	}
+	if p.Message != "" {
+		params["message"] = p.Message
+	}
+	const method = "notifications/progress"
+	if c, ok := server.ClientSessionFromContext(r.ctx).(*stdioClient); ok {
+		_ = c.write(map[string]any{"jsonrpc": "2.0", "method": method, "params": params}) // in order with results
+		return
+	}
+	_ = r.srv.SendNotificationToClient(r.ctx, method, params)
+}
+
+// flush lets progress go out before the result that is about to follow: over
+// HTTP, mcp-go drops what its forwarder still holds then.
+func (r *reporter) flush() {
+	if r == nil || r.n == 0 {
+		return
+	}
+	s := server.ClientSessionFromContext(r.ctx)
+	if _, ok := s.(*stdioClient); ok || s == nil {
+		return
+	}
+	for range 200 {
+		if len(s.NotificationChannel()) == 0 {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	time.Sleep(2 * time.Millisecond)
+}
+
+// answerOf is a result as clients get it. Where a person of this machine could
+// allow what was refused, the client's model is told the command to pass on.
+func answerOf(res abi.Result, refused []host.Denied) *mcp.CallToolResult {
+	out := &mcp.CallToolResult{IsError: res.IsError, Content: []mcp.Content{}}
+	for _, c := range res.Content {
+		out.Content = append(out.Content, contentOf(c))
+	}
+	if len(res.Structured) > 0 {
+		out.StructuredContent, out.RawStructuredContent = res.Structured, res.Structured
+	}
+	seen := map[string]bool{}
+	for _, d := range refused {
+		if d.Allow != "" && !seen[d.Allow] {
+			seen[d.Allow] = true
+			out.Content = append(out.Content, mcp.NewTextContent("A person at this machine can allow it with: "+d.Allow))
+		}
+	}
+	return out
+}
+
+func contentOf(c abi.Content) mcp.Content {
+	var note mcp.Annotated
+	if len(c.Annotations) > 0 {
+		a := &mcp.Annotations{}
+		if json.Unmarshal(c.Annotations, a) == nil {
+			note.Annotations = a
+		}
+	}
+	switch c.Type {
+	case abi.TypeImage:
+		return mcp.ImageContent{Annotated: note, Type: "image", Data: base64.StdEncoding.EncodeToString(c.Data), MIMEType: c.MIMEType}
+	case abi.TypeAudio:
+		return mcp.AudioContent{Annotated: note, Type: "audio", Data: base64.StdEncoding.EncodeToString(c.Data), MIMEType: c.MIMEType}
+	case abi.TypeResourceLink:
+		return mcp.ResourceLink{Annotated: note, Type: "resource_link", URI: c.URI, Name: c.Name, Title: c.Title, Description: c.Description, MIMEType: c.MIMEType}
+	case abi.TypeResource:
+		if c.Resource != nil {
+			return mcp.EmbeddedResource{Annotated: note, Type: "resource", Resource: resourceOf(*c.Resource)}
+		}
+	}
+	return mcp.TextContent{Annotated: note, Type: "text", Text: c.Text}
+}
+
+func resourceOf(r abi.Resource) mcp.ResourceContents {
+	if len(r.Blob) > 0 {
+		return mcp.BlobResourceContents{URI: r.URI, MIMEType: r.MIMEType, Blob: base64.StdEncoding.EncodeToString(r.Blob)}
+	}
+	return mcp.TextResourceContents{URI: r.URI, MIMEType: r.MIMEType, Text: r.Text}
+}
+
+func (b *Bridge) addPrompts() {
+	for _, p := range b.opt.Prompts {
+		mp := mcp.Prompt{Name: p.Name, Title: p.Title, Description: p.Description}
+		for _, a := range p.Args {
+			mp.Arguments = append(mp.Arguments, mcp.PromptArgument{Name: a.Name, Description: a.Description, Required: a.Required})
+		}
+		b.srv.AddPrompt(mp, func(ctx context.Context, req mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+			for _, a := range p.Args {
+				if _, ok := req.Params.Arguments[a.Name]; a.Required && !ok {
+					return nil, fmt.Errorf("the prompt %q needs %q", p.Name, a.Name)
+				}
+			}
+			msgs, err := p.Render(ctx, req.Params.Arguments)
+			if err != nil {
+				return nil, err
+			}
+			out := &mcp.GetPromptResult{Description: p.Description, Messages: []mcp.PromptMessage{}}
+			for _, m := range msgs {
+				for _, c := range m.Content {
+					out.Messages = append(out.Messages, mcp.PromptMessage{Role: mcp.Role(m.Role), Content: contentOf(c)})
+				}
+			}
+			return out, nil
+		})
+	}
+}
+
+func (b *Bridge) addResources() {
+	for _, r := range b.opt.Resources {
+		b.srv.AddResource(mcp.Resource{URI: r.URI, Name: r.Name, Description: r.Description, MIMEType: r.MIMEType},
+			func(ctx context.Context, _ mcp.ReadResourceRequest) ([]mcp.ResourceContents, error) {
+				got, err := r.Read(ctx)
+				if err != nil {
+					return nil, err
+				}
+				return []mcp.ResourceContents{resourceOf(got)}, nil
+			})
+	}
+}
+
+// ErrClosed is returned by Serve when the client ended its input in the middle
+// of a message.
+var ErrClosed = errors.New("the client closed its side within a message")

@@ -1,0 +1,259 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"mime"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+)
+
+// HTTPOptions guard the bridge over HTTP.
+type HTTPOptions struct {
+	Token string // what "Authorization: Bearer" has to bring; never empty
+	// Hosts are the names, without a port, under which the server is spoken to,
+	// beside the loopback's.
+	Hosts []string
+	// Origins are web pages that may speak to it. None may by default.
+	Origins []string
+}
+
+// Limits of the HTTP side.
+const (
+	maxRequests = 256
+	maxStreams  = 1000
+	idleSession = time.Hour
+)
+
+// Handler serves streamable HTTP at /mcp, /healthz to everybody, and /metrics
+// with the token. It is an error to serve without a token.
+func (b *Bridge) Handler(o HTTPOptions) (http.Handler, error) {
+	if o.Token == "" {
+		return nil, errors.New("an MCP server over HTTP needs a token")
+	}
+	sessions := &sealedSessions{seal: b.seal, now: time.Now, ended: map[string]time.Time{}}
+	stream := server.NewStreamableHTTPServer(b.srv,
+		server.WithSessionIdManagerResolver(sessions), server.WithStreamableHTTPLogger(quiet), server.WithSessionIdleTTL(idleSession),
+		server.WithDisableLocalhostProtection(true), // the guard does it, for every address
+		server.WithHeartbeatInterval(30*time.Second),
+	)
+	g := &guard{o: o, b: b, sessions: sessions, next: stream, want: sha256.Sum256([]byte(o.Token)), slots: make(chan struct{}, maxRequests), streams: make(chan struct{}, maxStreams)}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
+	mux.Handle("GET /metrics", g.authorized(http.HandlerFunc(b.metrics)))
+	mux.Handle("/mcp", g.authorized(g))
+	return g.addressed(mux), nil
+}
+
+// guard stands before mcp-go's handler, which reads bodies without a limit and
+// looks at no origin.
+type guard struct {
+	o        HTTPOptions
+	b        *Bridge
+	sessions *sealedSessions
+	next     http.Handler
+	want     [sha256.Size]byte
+	slots    chan struct{}
+	streams  chan struct{}
+}
+
+// addressed refuses what a web page could send: another name for this address
+// (DNS rebinding), or a page's origin.
+func (g *guard) addressed(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !g.named(r.Host) {
+			g.refuse(w, http.StatusForbidden, "this server is not known under that name")
+			return
+		}
+		if origins := r.Header.Values("Origin"); len(origins) > 1 || len(origins) == 1 && !slices.Contains(g.o.Origins, origins[0]) {
+			g.refuse(w, http.StatusForbidden, "web pages may not speak to this server")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (g *guard) named(hostport string) bool {
+	name := hostport
+	if h, _, err := net.SplitHostPort(hostport); err == nil {
+		name = h
+	}
+	name = strings.TrimSuffix(strings.TrimPrefix(name, "["), "]")
+	if strings.EqualFold(name, "localhost") {
+		return true
+	}
+	if a, err := netip.ParseAddr(name); err == nil && a.IsLoopback() {
+		return true
+	}
+	return slices.ContainsFunc(g.o.Hosts, func(h string) bool { return strings.EqualFold(h, name) })
+}
+
+// authorized wants the bearer token, in the header and nowhere else: addresses
+// end up in logs.
+func (g *guard) authorized(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		kind, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+		got := sha256.Sum256([]byte(strings.TrimSpace(token)))
+		if !strings.EqualFold(kind, "Bearer") || len(r.Header.Values("Authorization")) != 1 || subtle.ConstantTimeCompare(got[:], g.want[:]) != 1 {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="elfhost"`)
+			g.refuse(w, http.StatusUnauthorized, "the bearer token is missing or wrong")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch r.Method {
+	case http.MethodPost:
+		g.post(w, r)
+	case http.MethodGet:
+		if g.take(w, g.streams) {
+			defer func() { <-g.streams }()
+			g.next.ServeHTTP(w, r)
+		}
+	case http.MethodDelete:
+		g.next.ServeHTTP(w, r)
+	default:
+		w.Header().Set("Allow", "GET, POST, DELETE")
+		g.refuse(w, http.StatusMethodNotAllowed, "this method is not served")
+	}
+}
+
+func (g *guard) take(w http.ResponseWriter, slots chan struct{}) bool {
+	select {
+	case slots <- struct{}{}:
+		return true
+	default:
+		w.Header().Set("Retry-After", "1")
+		g.refuse(w, http.StatusServiceUnavailable, "too many requests at once")
+		return false
+	}
+}
+
+func (g *guard) post(w http.ResponseWriter, r *http.Request) {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		g.refuse(w, http.StatusUnsupportedMediaType, "the body is application/json")
+		return
+	}
+	if !g.take(w, g.slots) {
+		return
+	}
+	slots := g.slots
+	defer func() { <-slots }()
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessage))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		g.refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("a message has at most %d MiB", maxMessage>>20))
+		return
+	case err != nil:
+		g.refuse(w, http.StatusBadRequest, "the body could not be read")
+		return
+	}
+	if err := checkMessage(body); err != nil {
+		g.refuse(w, http.StatusBadRequest, "the message was refused: "+err.Error())
+		return
+	}
+	g.b.stats.messages.Add(1)
+	var m struct {
+		Method string `json:"method"`
+		Params struct {
+			Capabilities struct {
+				Elicitation json.RawMessage `json:"elicitation"`
+			} `json:"capabilities"`
+		} `json:"params"`
+	}
+	_ = json.Unmarshal(body, &m)
+	ctx := r.Context()
+	switch {
+	case m.Method == string(mcp.MethodInitialize):
+		if e := string(m.Params.Capabilities.Elicitation); e != "" && e != "null" {
+			ctx = context.WithValue(ctx, elicitKey{}, true)
+		}
+	case m.Method == string(mcp.MethodSubscriptionsListen):
+		if !g.take(w, g.streams) {
+			return
+		}
+		<-g.slots // it stays for long, and is counted among the streams
+		slots = g.streams
+	default:
+		if flags, err := g.sessions.flagsOf(r.Header.Get(server.HeaderKeySessionID)); err == nil && flags&canElicit != 0 {
+			ctx = context.WithValue(ctx, elicitKey{}, true)
+		}
+	}
+	r = r.WithContext(ctx)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	r.ContentLength = int64(len(body))
+	g.next.ServeHTTP(w, r)
+}
+
+// elicitKey says in a request's context that the client can ask its person.
+type elicitKey struct{}
+
+func elicits(ctx context.Context) bool {
+	yes, _ := ctx.Value(elicitKey{}).(bool)
+	return yes
+}
+
+func (g *guard) refuse(w http.ResponseWriter, status int, why string) {
+	g.b.stats.refuse(status)
+	http.Error(w, why, status)
+}
+
+// Loopback reports whether an address to listen on is reached from this machine
+// alone.
+func Loopback(hostport string) bool {
+	name, _, err := net.SplitHostPort(hostport)
+	if err != nil {
+		return false
+	}
+	if strings.EqualFold(name, "localhost") {
+		return true
+	}
+	a, err := netip.ParseAddr(name)
+	return err == nil && a.IsLoopback()
+}
+
+// ListenAndServe serves h on l until ctx ends, then lets requests that run end
+// within a moment, and closes what is left.
+func ListenAndServe(ctx context.Context, l net.Listener, h http.Handler) error {
+	base, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	srv := &http.Server{
+		Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		BaseContext: func(net.Listener) context.Context { return base }, ErrorLog: log.New(io.Discard, "", 0),
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- srv.Serve(l) }()
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	// Streams do not end by themselves.
+	timer := time.AfterFunc(time.Second, stop)
+	defer timer.Stop()
+	err := srv.Shutdown(grace)
+	if err != nil {
+		err = errors.Join(err, srv.Close())
+	}
+	<-failed
+	return err
+}
