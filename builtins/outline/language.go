@@ -15,6 +15,8 @@ type language struct {
 	exts []string
 	// kinds says what nodes mean. A kind that is not in it is not looked into.
 	kinds map[string]kind
+	// guess makes a table where there is none, from the names of the kinds.
+	guess bool
 }
 
 // kind is what a node of some kind means.
@@ -68,8 +70,12 @@ func byID(id string) *language {
 	return languages[i]
 }
 
-// walker binds the table to a grammar's numbers.
+// walker binds the table to a grammar's numbers. A language whose table is a
+// guess belongs to one pack.
 func (l *language) walker(kinds []string) walker {
+	if l.guess {
+		l.kinds = guess(kinds)
+	}
 	w := make(walker, len(kinds))
 	for i, k := range kinds {
 		w[i] = l.kinds[k].walk

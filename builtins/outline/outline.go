@@ -38,9 +38,11 @@ type Options struct {
 	Tree *reach.Tree
 	// Cwd is the virtual folder that relative paths start from. Nil: "/ws".
 	Cwd func() string
-	// Self is the program whose first argument Verb leads to Child. Empty: the
-	// running program.
+	// Self is the program whose first argument Verb leads to Child. Empty: there
+	// is none, and the native parsers are not used.
 	Self string
+	// Packs are the grammars in the sandbox; nil: none. The tool does not close them.
+	Packs *Packs
 	// Timeout is how long one file may be parsed; 0 is 30 s.
 	Timeout time.Duration
 }
@@ -51,12 +53,16 @@ type Outline struct {
 	tree    *reach.Tree
 	cwd     func() string
 	timeout time.Duration
-	worker  *worker
+	worker  *worker // nil: none
+	packs   *Packs
 }
 
 // New makes the tool of a session.
 func New(o Options) *Outline {
-	s := &Outline{tree: o.Tree, cwd: o.Cwd, timeout: o.Timeout, worker: newWorker(o.Self, o.Timeout)}
+	s := &Outline{tree: o.Tree, cwd: o.Cwd, timeout: o.Timeout, packs: o.Packs}
+	if o.Self != "" {
+		s.worker = newWorker(o.Self, o.Timeout)
+	}
 	if s.cwd == nil {
 		s.cwd = func() string { return "" }
 	}
@@ -71,7 +77,12 @@ func (o *Outline) Tools() []host.Tool {
 }
 
 // Close ends the worker, also in the middle of a file.
-func (o *Outline) Close() error { return o.worker.close() }
+func (o *Outline) Close() error {
+	if o.worker == nil {
+		return nil
+	}
+	return o.worker.close()
+}
 
 type args struct {
 	Path string `json:"path"`
@@ -114,18 +125,19 @@ func (o *Outline) outline(ctx context.Context, c host.Call) (abi.Result, error) 
 
 // describe makes the answer about a text.
 func (o *Outline) describe(ctx context.Context, show, name string, src []byte) (abi.Result, error) {
+	l, parse := o.parser(name)
 	p := page{file: show, language: "Unknown", lines: countLines(src)}
-	l := o.language(name)
 	if l == nil {
 		return abi.Text(p.unsupported(path.Ext(name))), nil
 	}
 	p.language = l.name
-	r, err := o.parse(ctx, l, src)
-	switch {
-	case errors.Is(err, errNoParser):
+	if parse == nil {
 		return abi.Text(p.missing(l)), nil
+	}
+	r, err := parse(ctx, src)
+	switch {
 	case ctx.Err() != nil:
-		return abi.Result{}, err
+		return abi.Result{}, context.Cause(ctx)
 	case err != nil:
 		return abi.Text(p.failed(err.Error())), nil
 	case r.Failed != "":
@@ -134,20 +146,24 @@ func (o *Outline) describe(ctx context.Context, show, name string, src []byte) (
 	return abi.Text(p.render(r)), nil
 }
 
-// errNoParser: the language is known and its parser is not in this build.
-var errNoParser = errors.New("no parser for the language")
-
-// language finds what a file is written in.
-func (o *Outline) language(name string) *language { return byPath(name) }
-
-func (o *Outline) parse(ctx context.Context, l *language, src []byte) (reply, error) {
-	switch {
-	case l.kinds == nil:
-		return reply{Symbols: markdown(src)}, nil
-	case native(l.id):
-		return o.worker.parse(ctx, l.id, src)
+// parser finds the language of a file, and what parses it: a pack before the
+// worker. Nil: nothing does.
+func (o *Outline) parser(name string) (*language, func(context.Context, []byte) (reply, error)) {
+	l := byPath(name)
+	if g, ok := o.packs.find(strings.ToLower(path.Ext(name))); ok {
+		return g.language(), func(ctx context.Context, src []byte) (reply, error) {
+			return o.packs.parse(ctx, g, src, o.timeout)
+		}
 	}
-	return reply{}, errNoParser
+	switch {
+	case l == nil:
+		return nil, nil
+	case l.kinds == nil:
+		return l, func(_ context.Context, src []byte) (reply, error) { return reply{Symbols: markdown(src)}, nil }
+	case o.worker != nil && native(l.id):
+		return l, func(ctx context.Context, src []byte) (reply, error) { return o.worker.parse(ctx, l.id, src) }
+	}
+	return l, nil
 }
 
 // tooLarge still answers what can be said without the text in memory.
@@ -158,7 +174,7 @@ func (o *Outline) tooLarge(ctx context.Context, c host.Call, name, show string) 
 	}
 	defer f.Close()
 	p := page{file: show, language: "Unknown"}
-	if l := o.language(name); l != nil {
+	if l, _ := o.parser(name); l != nil {
 		p.language = l.name
 	}
 	buf := make([]byte, 256<<10)

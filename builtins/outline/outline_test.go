@@ -14,6 +14,7 @@ import (
 	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/policy"
 	"github.com/elfhost/elfhost/host/reach"
+	"github.com/elfhost/elfhost/host/sandbox/compile"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -21,6 +22,9 @@ var update = flag.Bool("update", false, "write the golden files anew")
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == Verb {
 		os.Exit(Child(os.Stdin, os.Stdout, os.Stderr))
+	}
+	if len(os.Args) > 1 && os.Args[1] == compile.Verb {
+		os.Exit(compile.Child(os.Args[2:], os.Stdin, os.Stderr))
 	}
 	if len(os.Args) > 3 && os.Args[1] == "__confined" {
 		os.Exit(confined(os.Args[2], os.Args[3]))
@@ -43,6 +47,9 @@ func newDesk(t *testing.T, o Options) *desk {
 		t.Fatal(err)
 	}
 	o.Tree = tree
+	if o.Self == "" {
+		o.Self = os.Args[0]
+	}
 	d := &desk{t, dir, New(o)}
 	t.Cleanup(func() { d.Close(); tree.Close() })
 	return d
@@ -97,27 +104,31 @@ func TestSamples(t *testing.T) {
 		if filepath.Ext(s) == ".golden" {
 			continue
 		}
-		t.Run(filepath.Base(s), func(t *testing.T) {
-			src, err := os.ReadFile(s)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := d.outlineOf(filepath.Base(s), string(src))
-			if *update {
-				if err := os.WriteFile(s+".golden", []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(s + ".golden")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got != string(want) {
-				t.Errorf("got:\n%s\nwant:\n%s", got, want)
-			}
-			if strings.Contains(got, "Note:") {
-				t.Errorf("the sample does not parse without an error")
-			}
-		})
+		t.Run(filepath.Base(s), func(t *testing.T) { golden(t, d, s) })
+	}
+}
+
+// golden compares the answer about a sample with the file beside it.
+func golden(t *testing.T, d *desk, sample string) {
+	t.Helper()
+	src, err := os.ReadFile(sample)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := d.outlineOf(filepath.Base(sample), string(src))
+	if *update {
+		if err := os.WriteFile(sample+".golden", []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(sample + ".golden")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+	if strings.Contains(got, "Note:") {
+		t.Errorf("the sample does not parse without an error")
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/elfhost/elfhost/builtins/files"
-	"github.com/elfhost/elfhost/builtins/outline"
 	"github.com/elfhost/elfhost/builtins/search"
 	"github.com/elfhost/elfhost/builtins/shell"
 	"github.com/elfhost/elfhost/host"
@@ -32,9 +31,7 @@ var steps = []step{
 func fileTools(_ context.Context, a *App) ([]host.Tool, error) {
 	tools := files.Tools(files.Options{Tree: a.Tree, ACP: a.acp(), State: a.opt.Files})
 	tools = append(tools, search.Tools(search.Options{Tree: a.Tree, GlobalIgnore: a.globalIgnore()})...)
-	out := outline.New(outline.Options{Tree: a.Tree})
-	a.closing(out.Close)
-	return append(tools, out.Tools()...), nil
+	return append(tools, outlineTools(a)...), nil
 }
 
 // acp reports whether the session speaks Fello's names and parameters.

@@ -20,14 +20,25 @@ data class User<out T : Any>(val name: String, var age: Int = 0) : Base(name), F
         fun hidden() {}
         return when (val x = f(1)) { is String -> null; else -> x }
     }
-    companion object { const val MAX = 1_000 }
+    companion object {
+        const val MAX = 1_000
+    }
     inner class Inner
 }
 
-sealed interface Shape { data object Empty : Shape; fun area(): Double }
-enum class Color(val rgb: Int) { RED(0xFF0000), GREEN(0x00FF00); fun hex() = rgb.toString(16) }
-object Single { fun run() {} }
-fun interface Action { operator fun invoke() }
+sealed interface Shape {
+    data object Empty : Shape
+    fun area(): Double
+}
+enum class Color(val rgb: Int) { RED(0xFF0000), GREEN(0x00FF00);
+    fun hex() = rgb.toString(16)
+}
+object Single {
+    fun run() {}
+}
+fun interface Action {
+    operator fun invoke()
+}
 @JvmInline value class Id(val raw: Long)
 typealias Handler = suspend (Int) -> Unit
 annotation class Mark

@@ -40,7 +40,7 @@ extension User: Drawable where T == Int {
 }
 
 class Box<each Item> { deinit {} }
-typealias Handler = @Sendable (Int) async throws(MyError) -> Void
+typealias Handler = @Sendable (Int) async throws -> Void
 func top<each T>(_ item: repeat each T) -> (repeat each T) { (repeat each item) }
 let regex = /a+b/
 #if DEBUG
