@@ -25,6 +25,7 @@ type runFlags struct {
 	maxSteps              int
 	maxCost               float64
 	receipts              bool
+	kept                  app.Kept
 }
 
 func runVerb(s streams) *cobra.Command {
@@ -55,6 +56,10 @@ func (f *runFlags) flags(c *cobra.Command) {
 	fl.StringVar(&f.schema, "json-schema", "", "the final answer must fit the JSON Schema in this file")
 	fl.IntVar(&f.maxSteps, "max-steps", 0, "requests to the model at the most")
 	fl.Float64Var(&f.maxCost, "max-cost", 0, "US dollars at the most, where the model's price is known")
+	fl.BoolVarP(&f.kept.Continue, "continue", "c", false, "go on with the last session of this folder")
+	fl.StringVarP(&f.kept.Resume, "resume", "r", "", "go on with this session; the beginning of its name will do")
+	fl.BoolVar(&f.kept.Fork, "fork", false, "with -c or -r: go on with a copy, and leave the session as it is")
+	fl.BoolVar(&f.kept.Not, "no-session", false, "write nothing of this session down")
 	fl.BoolVar(&f.receipts, "receipts", false, "show the receipts of sandboxed calls")
 }
 
@@ -63,7 +68,10 @@ func (f *runFlags) run(ctx context.Context, s streams, prompt string) error {
 	if err != nil {
 		return err
 	}
-	content, err := promptOf(s, prompt)
+	if err := checkKept(f.kept); err != nil {
+		return err
+	}
+	content, err := promptOf(s, prompt, f.kept.Continue || f.kept.Resume != "")
 	if err != nil {
 		return err
 	}
@@ -72,7 +80,7 @@ func (f *runFlags) run(ctx context.Context, s streams, prompt string) error {
 		return err
 	}
 	var w watch
-	a, err := f.session(ctx, s, app.Options{Model: f.model})
+	a, err := f.session(ctx, s, app.Options{Model: f.model, Kept: f.kept})
 	if err != nil {
 		return err
 	}
@@ -81,7 +89,11 @@ func (f *runFlags) run(ctx context.Context, s streams, prompt string) error {
 	if err != nil {
 		return err
 	}
-	o, err := f.loop(ctx, a, chosen, schema, content, r, &w)
+	conversation, err := a.Conversation(ctx, chosen.Name)
+	if err != nil {
+		return err
+	}
+	o, err := f.loop(ctx, a, chosen, schema, conversation, content, r, &w)
 	if perr := r.done(o); perr != nil {
 		return perr
 	}
@@ -89,7 +101,7 @@ func (f *runFlags) run(ctx context.Context, s streams, prompt string) error {
 }
 
 // loop runs the agent to its end.
-func (f *runFlags) loop(ctx context.Context, a *app.App, m app.Chosen, schema json.RawMessage, content []abi.Content, r renderer, w *watch) (outcome, error) {
+func (f *runFlags) loop(ctx context.Context, a *app.App, m app.Chosen, schema json.RawMessage, conversation *agent.Session, content []abi.Content, r renderer, w *watch) (outcome, error) {
 	o := outcome{V: eventVersion, Type: "result", Session: a.Session, Model: m.Name, Denials: []denial{}}
 	l, err := a.Loop(ctx, m, agent.Limits{Steps: f.maxSteps, Cost: f.maxCost})
 	if err != nil {
@@ -101,7 +113,7 @@ func (f *runFlags) loop(ctx context.Context, a *app.App, m app.Chosen, schema js
 	l.Schema = schema
 	var step strings.Builder
 	var failed error
-	for e, err := range l.Run(ctx, agent.New(a.Session, nil), content...) {
+	for e, err := range l.Run(ctx, conversation, content...) {
 		r.event(e)
 		if e.From != "" { // a sub-agent's: its words are not the answer
 			continue
@@ -178,8 +190,23 @@ func (f *runFlags) renderer(s streams) (renderer, error) {
 	return nil, fault.New("E1001", "", "--output-format is text, json or stream-json, not %q", f.format)
 }
 
-// promptOf joins the words of the command line and what comes on standard input.
-func promptOf(s streams, prompt string) ([]abi.Content, error) {
+// checkKept refuses flags that contradict each other.
+func checkKept(k app.Kept) error {
+	earlier := k.Continue || k.Resume != ""
+	switch {
+	case k.Continue && k.Resume != "":
+		return fault.New("E1001", "", "--continue and --resume are two ways to name one session: give one of them")
+	case k.Fork && !earlier:
+		return fault.New("E1001", "", "--fork needs --continue or --resume: it copies a session")
+	case k.Not && earlier:
+		return fault.New("E1001", "", "--no-session writes nothing down, and cannot go on with a session")
+	}
+	return nil
+}
+
+// promptOf joins the words of the command line and what comes on standard
+// input. Only a session that goes on needs neither.
+func promptOf(s streams, prompt string, goesOn bool) ([]abi.Content, error) {
 	var out []abi.Content
 	if s.in != nil && !term.IsTerminal(s.in) {
 		b, err := io.ReadAll(io.LimitReader(s.in, maxStdin+1))
@@ -195,7 +222,7 @@ func promptOf(s streams, prompt string) ([]abi.Content, error) {
 	if strings.TrimSpace(prompt) != "" {
 		out = append(out, abi.TextBlock(prompt))
 	}
-	if len(out) == 0 {
+	if len(out) == 0 && !goesOn {
 		return nil, fault.New("E1001", `for example: elfhost run "why does the test fail?"`, "there is no prompt")
 	}
 	return out, nil

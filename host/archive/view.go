@@ -52,11 +52,11 @@ func (a *Archive) Sees(ctx context.Context, viewer, id string) error {
 	return st.Sees(ctx, viewer, id)
 }
 
-// Delete removes a session and those that it started.
-func (a *Archive) Delete(ctx context.Context, id string) error {
+// Delete removes a session and those that it started, and names them.
+func (a *Archive) Delete(ctx context.Context, id string) ([]string, error) {
 	st, err := a.open(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	return st.Delete(ctx, id)
 }

@@ -185,20 +185,21 @@ func (s *Store) Fork(ctx context.Context, from string, m Session) (*Writer, erro
 func (s *Store) drop(ctx context.Context, w *Writer) {
 	ctx = context.WithoutCancel(ctx)
 	_ = w.Close(ctx)
-	_ = s.Delete(ctx, w.id)
+	_, _ = s.Delete(ctx, w.id)
 }
 
 // Delete removes a session, those that it started, and all that is kept of
-// them. While one of them has a living writer, nothing is removed.
-func (s *Store) Delete(ctx context.Context, id string) error {
+// them, and names them. While one of them has a living writer, nothing is
+// removed.
+func (s *Store) Delete(ctx context.Context, id string) (removed []string, err error) {
 	if err := CheckID(id); err != nil {
-		return err
+		return nil, err
 	}
 	me, err := s.owner.sign()
 	if err != nil {
-		return named(id, err)
+		return nil, named(id, err)
 	}
-	return named(id, s.queue.commit(ctx, func(t *tx) error {
+	err = s.queue.commit(ctx, func(t *tx) error {
 		all, err := s.below(t, id)
 		if err != nil {
 			return err
@@ -223,13 +224,19 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 			if _, err := t.run(`DELETE FROM record WHERE key BETWEEN ? AND ?`, key(b.n, 0), key(b.n, maxSeq)); err != nil {
 				return err
 			}
+			removed = append(removed, b.id)
 		}
 		return nil
-	}))
+	})
+	if err != nil {
+		return nil, named(id, err)
+	}
+	return removed, nil
 }
 
 type held struct {
 	n     int64
+	id    string
 	owner string
 }
 
@@ -239,7 +246,7 @@ const tree = `WITH RECURSIVE tree(n, id) AS (
   UNION SELECT s.n, s.id FROM session s JOIN tree ON s.parent = tree.id AND s.parent <> '')`
 
 func (s *Store) below(t *tx, id string) ([]held, error) {
-	st, err := t.stmt(tree + ` SELECT n, owner FROM session WHERE n IN (SELECT n FROM tree)`)
+	st, err := t.stmt(tree + ` SELECT n, id, owner FROM session WHERE n IN (SELECT n FROM tree)`)
 	if err != nil {
 		return nil, err
 	}
@@ -251,7 +258,7 @@ func (s *Store) below(t *tx, id string) ([]held, error) {
 	var out []held
 	for rows.Next() {
 		var h held
-		if err := rows.Scan(&h.n, &h.owner); err != nil {
+		if err := rows.Scan(&h.n, &h.id, &h.owner); err != nil {
 			return nil, err
 		}
 		out = append(out, h)

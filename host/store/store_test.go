@@ -118,7 +118,8 @@ func TestSES01IdentifiersAreChecked(t *testing.T) {
 		_, err = s.Fork(ctx, id, Session{ID: "x"})
 		wants(t, err, ErrBadID)
 		wants(t, s.AddNote(ctx, id, Note{Body: json.RawMessage(`{}`)}), ErrBadID)
-		wants(t, s.Delete(ctx, id), ErrBadID)
+		_, err = s.Delete(ctx, id)
+		wants(t, err, ErrBadID)
 		wants(t, s.Sees(ctx, "etc", id), ErrBadID)
 		wants(t, s.Sees(ctx, id, "etc"), ErrBadID)
 		for _, err := range s.Records(ctx, id, 0) {
@@ -139,7 +140,8 @@ func TestOneWriterAndItsFence(t *testing.T) {
 	wants(t, err, ErrBusy)
 	_, err = other.Claim(ctx, "x")
 	wants(t, err, ErrBusy)
-	wants(t, other.Delete(ctx, "x"), ErrBusy)
+	_, err = other.Delete(ctx, "x")
+	wants(t, err, ErrBusy)
 
 	taken, err := other.Seize(ctx, "x")
 	must(t, err)
@@ -157,7 +159,8 @@ func TestOneWriterAndItsFence(t *testing.T) {
 	}
 	must(t, again.Append(ctx, record(3), false))
 	must(t, again.Close(ctx))
-	must(t, s.Delete(ctx, "x"))
+	_, err = s.Delete(ctx, "x")
+	must(t, err)
 	wants(t, again.Append(ctx, record(4), false), ErrNotFound)
 	_, err = s.Session(ctx, "x")
 	wants(t, err, ErrNotFound)
@@ -298,10 +301,14 @@ func TestForkAndDelete(t *testing.T) {
 
 	child := create(t, s, Session{ID: "child", Parent: "a"})
 	must(t, w.Close(ctx))
-	wants(t, s.Delete(ctx, "a"), ErrBusy) // the child is at work
+	_, err = s.Delete(ctx, "a") // the child is at work
+	wants(t, err, ErrBusy)
 	must(t, child.Close(ctx))
 	must(t, s.AddNote(ctx, "child", Note{Kind: "approval", Body: json.RawMessage(`{}`)}))
-	must(t, s.Delete(ctx, "a"))
+	gone, err := s.Delete(ctx, "a")
+	if must(t, err); fmt.Sprint(gone) != "[a child]" {
+		t.Errorf("removed %v", gone)
+	}
 	for _, table := range []string{"record", "call", "note", "draft", "session"} {
 		var n int
 		must(t, s.read.QueryRowContext(ctx, `SELECT count(*) FROM `+table).Scan(&n))

@@ -7,8 +7,6 @@ package app
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -19,6 +17,7 @@ import (
 
 	"github.com/elfhost/elfhost/builtins/files"
 	"github.com/elfhost/elfhost/host"
+	"github.com/elfhost/elfhost/host/archive"
 	"github.com/elfhost/elfhost/host/audit"
 	"github.com/elfhost/elfhost/host/policy"
 	"github.com/elfhost/elfhost/host/reach"
@@ -38,6 +37,8 @@ type Options struct {
 	Plugins  []string // folders with elf.toml and plugin.wasm, for this session alone
 	Allow    []string // rules and grants for this session alone, as `--allow` takes them
 	Session  string   // its name; "": a new random one
+	Kept     Kept     // whether it goes on with an earlier one, and is written down
+	Origin   string   // whose sessions these are, beside the folder; "": the person's at this machine
 	Env      func(string) string
 	Approver host.Approver // nil: a question is a denial
 	Log      *slog.Logger  // nil: nothing is logged
@@ -62,9 +63,11 @@ type App struct {
 	Loader   *sandbox.Loader
 	Audit    *audit.Log
 	Plugins  []*sandbox.Plugin
+	Sessions *archive.Archive // opens nothing before it is used
 
 	opt      Options
 	env      func(string) string
+	from     string // the session that this one goes on with, or copies
 	grants   *grants
 	kernel   chan reach.Sandbox // probed while the rest is opened
 	packages []pack
@@ -90,7 +93,7 @@ func (a *App) open(ctx context.Context) error {
 	a.kernel = make(chan reach.Sandbox, 1)
 	go func() { a.kernel <- reach.ProbeSandbox(ctx) }()
 	for _, step := range []func(context.Context) error{
-		a.findPlaces, a.readRules, a.openAudit, a.openBrokers, a.openGate, a.openLoader, a.register,
+		a.findPlaces, a.openSessions, a.readRules, a.openAudit, a.openBrokers, a.openGate, a.openLoader, a.register,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -120,17 +123,7 @@ func (a *App) findPlaces(context.Context) error {
 		return fault.New("E1004", "--dir names the folder that the agent works in", "the workspace %q is not a folder", dir)
 	}
 	a.Dir = dir
-	if a.Session == "" {
-		a.Session = newID()
-	}
 	return nil
-}
-
-// newID is an opaque, unguessable name of a session.
-func newID() string {
-	b := make([]byte, 8)
-	_, _ = rand.Read(b) // never fails (crypto/rand)
-	return "s-" + hex.EncodeToString(b)
 }
 
 func (a *App) readRules(context.Context) error {

@@ -12,6 +12,7 @@ import (
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/builtins/shell"
 	"github.com/elfhost/elfhost/host"
+	"github.com/elfhost/elfhost/host/archive"
 	"github.com/elfhost/elfhost/host/policy"
 	"github.com/elfhost/elfhost/host/reach"
 	"github.com/elfhost/elfhost/host/sandbox"
@@ -115,7 +116,7 @@ func safeName(s string) string {
 		}
 	}
 	if len(out) == 0 {
-		return newID()
+		return archive.NewID()
 	}
 	return string(out)
 }

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -75,7 +76,7 @@ func (a *App) record(v host.Verdict) error {
 	} else {
 		r.Args = scrub(string(v.Call.Args))
 	}
-	return a.Audit.Append(r)
+	return errors.Join(a.Audit.Append(r), a.keepApproval(v))
 }
 
 // KeepReceipt writes what a sandboxed call cost to the audit log.

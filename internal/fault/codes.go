@@ -39,6 +39,8 @@ var codes = []Code{
 	{"E1502", ExitFailed, "the audit log is broken", "A record of the audit log was changed, removed or reordered, or the log ends before its head says. The error names the first bad record. Keep the file: it is evidence."},
 	{"E1503", ExitFailed, "the engine failed", "The sandbox could not compile or start a module that was accepted before. `elfhost plugin warm` builds it again; `elfhost doctor` checks the machine."},
 	{"E1504", ExitInterrupted, "interrupted", "Ctrl-C, or the signal of another program, ended the work. What a tool had done by then stays done; the transcript says which calls were cut short."},
+	{"E1505", ExitUsage, "no such session", "No session of that name, or beginning so, is kept, or it belongs to another folder. `elfhost session list --all` shows all of them with their folders."},
+	{"E1506", ExitTryAgain, "the session is in use", "Another elfhost is working on this session. Wait until it is done, or go on with a copy: --fork."},
 }
 
 // Codes lists all, by number.
