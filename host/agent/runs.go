@@ -25,7 +25,8 @@ type Runs struct {
 	// Open makes the loop of a child, for agents and models of its own. Whatever
 	// it gives is narrowed to the parent's. Nil: a copy of the parent's loop.
 	Open func(ctx context.Context, parent *Loop, s Spawn) (*Loop, error)
-	// Session makes the session of a child. Nil: one in the parent's journal.
+	// Session makes the session of a child, or opens the one that Spawn.Session
+	// names. Nil, or a nil session without an error: a new one in the parent's journal.
 	Session func(ctx context.Context, parent *Session, id string, s Spawn) (*Session, error)
 	// Watch sees the events of all children; those of foreground children go to
 	// the parent's stream as well. It may be nil and must not block.
@@ -49,6 +50,7 @@ type RunLimits struct {
 // Spawn is what a parent asks for. A zero field means the parent's.
 type Spawn struct {
 	Name       string // for people
+	Session    string // one that exists, to go on with; see Runs.Session
 	Prompt     string
 	Agent      string        // a definition, resolved by Runs.Open
 	Model      string        // resolved by Runs.Open
@@ -132,7 +134,7 @@ func (r *Runs) Spawn(ctx context.Context, s Spawn) (*Run, error) {
 	}
 	run := &Run{runs: r, parent: up.session, done: make(chan struct{})}
 	run.state = RunState{
-		ID: newID("run"), Session: newID("ses"), Name: s.Name, Agent: s.Agent, Model: or(s.Model, loop.Info.ID),
+		ID: newID("run"), Session: or(s.Session, newID("ses")), Name: s.Name, Agent: s.Agent, Model: or(s.Model, loop.Info.ID),
 		Prompt: clip(s.Prompt, 2<<10), Background: s.Background, Status: Running, Started: time.Now().UTC(),
 	}
 	if run.child, err = r.session(ctx, run, s); err != nil {
@@ -230,7 +232,12 @@ func (r *Runs) leave(run *Run) {
 // session makes the child's session.
 func (r *Runs) session(ctx context.Context, run *Run, s Spawn) (*Session, error) {
 	if r.Session != nil {
-		return r.Session(ctx, run.parent, run.state.Session, s)
+		if made, err := r.Session(ctx, run.parent, run.state.Session, s); made != nil || err != nil {
+			return made, err
+		}
+	}
+	if s.Session != "" {
+		return nil, fmt.Errorf("there is no session %.40q to go on with", s.Session)
 	}
 	return New(run.state.Session, run.parent.journal), nil
 }

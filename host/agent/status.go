@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/elfhost/elfhost/abi"
 )
 
 // List gives the children of a session that run, or that nobody has read
@@ -56,6 +58,22 @@ func (r *Runs) Find(s *Session, id string) (*Run, error) {
 	}
 	return nil, fmt.Errorf("%w: %.40q", ErrNoRun, id)
 }
+
+// At gives the run that is at work on a session, if there is one.
+func (r *Runs) At(session string) (*Run, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, run := range r.all {
+		if run.child.ID == session && !run.ended() {
+			return run, true
+		}
+	}
+	return nil, false
+}
+
+// Steer queues a message for the child. It is read after the calls of its
+// current step; one that comes as the child ends opens its next run.
+func (run *Run) Steer(content ...abi.Content) { run.child.Steer(content...) }
 
 // Wait waits for all background children of a session that run now.
 func (r *Runs) Wait(ctx context.Context, s *Session) error {
