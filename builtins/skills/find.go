@@ -10,6 +10,7 @@ import (
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/builtins/internal/frontmatter"
+	"github.com/elfhost/elfhost/builtins/internal/plain"
 	"github.com/elfhost/elfhost/host/policy"
 )
 
@@ -149,7 +150,7 @@ func short(err error) string {
 	if errors.As(err, &pe) {
 		err = pe.Err
 	}
-	return clean(err.Error(), 120)
+	return plain.Line(err.Error(), 120)
 }
 
 // Find gives the usable skill of a name, in whatever letters.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/builtins/internal/plain"
 	"github.com/elfhost/elfhost/builtins/internal/tool"
 	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/policy"
@@ -122,13 +123,13 @@ func (s *Shelf) unknown(all []Skill, name string) abi.Result {
 	}
 	names := append(near, others...)
 	if len(names) == 0 {
-		return abi.Errorf("There is no skill %q, and no other: go on without one.", clean(name, 64))
+		return abi.Errorf("There is no skill %q, and no other: go on without one.", plain.Line(name, 64))
 	}
 	more := ""
 	if len(names) > 30 {
 		names, more = names[:30], " and others; list_skills has them all"
 	}
-	return abi.Errorf("There is no skill %q. There are: %s%s.", clean(name, 64), strings.Join(names, ", "), more)
+	return abi.Errorf("There is no skill %q. There are: %s%s.", plain.Line(name, 64), strings.Join(names, ", "), more)
 }
 
 // tell is a skill's instructions with what one must know around them.
@@ -149,7 +150,7 @@ func (s *Shelf) tell(ctx context.Context, rights policy.Rights, k Skill) string 
 		fmt.Fprintf(&b, "\nBe careful with it, a check found: %s.", strings.Join(k.Flags, "; "))
 	}
 	b.WriteString("\n\n")
-	body := visible(k.body)
+	body := plain.Visible(k.body)
 	dir := s.o.Tree.Display("", k.Dir)
 	body = strings.NewReplacer("{baseDir}", dir, "${CLAUDE_SKILL_DIR}", dir, "${SKILL_DIR}", dir).Replace(body)
 	if len(body) > bodyBudget {
@@ -191,7 +192,7 @@ func (s *Shelf) files(ctx context.Context, rights policy.Rights, k Skill, b *str
 					more = true
 					return
 				}
-				names = append(names, clean(name, 200))
+				names = append(names, plain.Line(name, 200))
 				scripts = scripts || script(name)
 			}
 		}

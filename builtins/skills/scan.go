@@ -5,13 +5,15 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/elfhost/elfhost/builtins/internal/plain"
 )
 
 // Scan lists what a person should look at before a skill is used, one clause
 // each. It finds what is common, not what is clever: nothing depends on it,
 // because no text gives a right.
 func Scan(text string, tools []string) (flags []string) {
-	if n := strings.Count(text, "") - strings.Count(visible(text), "") - strings.Count(text, "\r"); n > 0 {
+	if n := strings.Count(text, "") - strings.Count(plain.Visible(text), "") - strings.Count(text, "\r"); n > 0 {
 		// A mark at the very start of the file is an encoding, not a message.
 		if !(n == 1 && strings.HasPrefix(text, "\ufeff")) {
 			flags = append(flags, fmt.Sprintf("%d invisible characters; they are not shown to the model", n))
@@ -19,7 +21,7 @@ func Scan(text string, tools []string) (flags []string) {
 	}
 	for _, s := range signs {
 		if m := s.find.FindString(text); m != "" {
-			flags = append(flags, s.what+": "+clean(m, 80))
+			flags = append(flags, s.what+": "+plain.Line(m, 80))
 		}
 	}
 	if slices.ContainsFunc(tools, anyCommand) {

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/elfhost/elfhost/builtins/internal/frontmatter"
+	"github.com/elfhost/elfhost/builtins/internal/plain"
 )
 
 // Limits of the format, in characters.
@@ -17,7 +18,7 @@ const (
 )
 
 func (k *Skill) warn(format string, args ...any) {
-	if w := clean(fmt.Sprintf(format, args...), 300); len(k.Warnings) < 16 {
+	if w := plain.Line(fmt.Sprintf(format, args...), 300); len(k.Warnings) < 16 {
 		k.Warnings = append(k.Warnings, w)
 	}
 }
@@ -54,7 +55,7 @@ func (k *Skill) text(f frontmatter.Fields, key string, most int) string {
 	if err != nil {
 		k.warn("%v", err)
 	}
-	return clean(s, most)
+	return plain.Line(s, most)
 }
 
 // named takes the name of the fields. It is what people and models type, so it
@@ -118,7 +119,7 @@ func (k *Skill) described(f frontmatter.Fields) {
 	}
 	if n := utf8.RuneCountInString(k.Description); n > maxDescription {
 		k.warn("its description has %d characters, the first %d count", n, maxDescription)
-		k.Description = clean(k.Description, maxDescription)
+		k.Description = plain.Line(k.Description, maxDescription)
 	}
 }
 
@@ -144,7 +145,7 @@ func opening(body string) string {
 		}
 		words = append(words, line)
 	}
-	return clean(strings.Join(words, " "), 300)
+	return plain.Line(strings.Join(words, " "), 300)
 }
 
 // restricted reads what the skill gives up, and who may start it. A word that
@@ -155,7 +156,7 @@ func (k *Skill) restricted(f frontmatter.Fields) {
 		k.warn("%s", w)
 	}
 	for _, t := range tools {
-		k.Tools = append(k.Tools, clean(t, 200))
+		k.Tools = append(k.Tools, plain.Line(t, 200))
 	}
 	k.Narrows = set
 	manual, _, err := f.Bool("disable-model-invocation")
@@ -163,43 +164,7 @@ func (k *Skill) restricted(f frontmatter.Fields) {
 		err = err2
 	}
 	if err != nil {
-		k.Problem = clean(err.Error(), 200)
+		k.Problem = plain.Line(err.Error(), 200)
 	}
 	k.Manual = manual
-}
-
-// clean makes text safe for one line: no control or invisible characters, no
-// ends of lines, at most n characters.
-func clean(s string, n int) string {
-	s = strings.Join(strings.Fields(visible(s)), " ")
-	if utf8.RuneCountInString(s) <= n {
-		return s
-	}
-	r := []rune(s)
-	return strings.TrimSpace(string(r[:n-1])) + "…"
-}
-
-// visible drops characters that a person who reads the text does not see, but
-// a model does. The joiners that scripts and emoji need stay.
-func visible(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && hidden(r) {
-			return -1
-		}
-		return r
-	}, s)
-}
-
-// hidden characters: controls, format characters (bidirectional controls, tags,
-// zero-width ones), private use, and letters that show as nothing.
-func hidden(r rune) bool {
-	switch {
-	case r == 0x200c || r == 0x200d || r == 0x00ad: // joiners, soft hyphen
-		return false
-	case r == 0x115f || r == 0x1160 || r == 0x3164 || r == 0xffa0 || r == 0x2800 || r == 0x034f:
-		return true
-	case r >= 0xe0100 && r <= 0xe01ef: // variation selectors that can carry bytes
-		return true
-	}
-	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co)
 }

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/builtins/internal/plain"
 	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/policy"
 	"github.com/elfhost/elfhost/host/reach"
@@ -307,7 +308,7 @@ func TestHostileFolders(t *testing.T) {
 	b.put(b.user, "deep/a/b/c/d/e/f/SKILL.md", "too deep")
 	b.put(b.user, "bidi\u202e/SKILL.md", "---\nname: \"e\\u202evil\\e[2J\"\ndescription: \"a\\nb\\tc\\u0007\"\n---\nx")
 	for _, k := range b.all() {
-		if strings.ContainsFunc(k.Name+k.Description+k.Problem+strings.Join(k.Warnings, ""), hidden) {
+		if strings.ContainsFunc(k.Name+k.Description+k.Problem+strings.Join(k.Warnings, ""), plain.Hidden) {
 			t.Errorf("%+v has hidden characters", k)
 		}
 		if (k.Name == "evil-2j" || k.Name == "e-vil-2j") == (k.Problem != "") {
@@ -375,7 +376,7 @@ func FuzzSkill(f *testing.F) {
 			t.Error("usable without a name")
 		}
 		for _, s := range append(append([]string{k.Name, k.Description, k.Problem, k.License}, k.Warnings...), k.Flags...) {
-			if strings.ContainsFunc(s, hidden) || strings.Contains(s, "\n") {
+			if strings.ContainsFunc(s, plain.Hidden) || strings.Contains(s, "\n") {
 				t.Errorf("%q", s)
 			}
 		}

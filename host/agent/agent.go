@@ -34,6 +34,9 @@ type Loop struct {
 	Compact Compaction
 	Retry   model.Retry  // how failed requests are repeated
 	Price   *model.Price // nil: costs are not known, and Limits.Cost stops nothing
+	// Release ends what Runs.Open opened for a sub-agent's loop. Runs calls it
+	// once, after the last call has ended. Nil: nothing.
+	Release func()
 
 	depth int  // of sub-agents
 	up    *run // the parent's, whose budget this one shares

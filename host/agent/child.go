@@ -21,7 +21,7 @@ func (r *Runs) loop(ctx context.Context, up *scope, s Spawn) (*Loop, error) {
 	}
 	parent := up.loop
 	child := *parent
-	child.Limits.Steps = 0
+	child.Limits.Steps, child.Release = 0, nil
 	if r.Open != nil {
 		made, err := r.Open(ctx, parent, s)
 		if err != nil {
@@ -47,8 +47,17 @@ func (r *Runs) loop(ctx context.Context, up *scope, s Spawn) (*Loop, error) {
 		child.Tools = nil
 		return &child, nil
 	}
-	child.Tools, err = s.tools(child.Tools, parent.Tools, mode)
-	return &child, err
+	if child.Tools, err = s.tools(child.Tools, parent.Tools, mode); err != nil {
+		child.release()
+		return nil, err
+	}
+	return &child, nil
+}
+
+func (l *Loop) release() {
+	if l.Release != nil {
+		l.Release()
+	}
 }
 
 // tools are the child's: those of the parent that the request and the
@@ -145,6 +154,7 @@ func (run *Run) work(ctx, call context.Context, loop *Loop, s Spawn) {
 			Emit(call, e)
 		}
 	}
+	loop.release()
 	run.finish(ctx, call, done, failure)
 }
 

@@ -132,13 +132,30 @@ func (r *Runs) Spawn(ctx context.Context, s Spawn) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	run, base, err := r.begin(ctx, up, s, loop)
+	if err != nil {
+		loop.release()
+		return nil, err
+	}
+	if ctx.Err() != nil { // before follow could see it
+		run.cancel(context.Cause(ctx))
+	}
+	st := run.State()
+	Emit(ctx, Event{Kind: KindAgent, From: st.ID, Run: &st})
+	go run.work(base, ctx, loop, s)
+	return run, nil
+}
+
+// begin makes a run with its session and its place in the tree.
+func (r *Runs) begin(ctx context.Context, up *scope, s Spawn, loop *Loop) (*Run, context.Context, error) {
 	run := &Run{runs: r, parent: up.session, done: make(chan struct{})}
 	run.state = RunState{
 		ID: newID("run"), Session: or(s.Session, newID("ses")), Name: s.Name, Agent: s.Agent, Model: or(s.Model, loop.Info.ID),
 		Prompt: clip(s.Prompt, 2<<10), Background: s.Background, Status: Running, Started: time.Now().UTC(),
 	}
+	var err error
 	if run.child, err = r.session(ctx, run, s); err != nil {
-		return nil, fmt.Errorf("starting an agent: %w", err)
+		return nil, nil, fmt.Errorf("starting an agent: %w", err)
 	}
 	base := run.base(ctx, s)
 	r.follow(up.session)
@@ -150,15 +167,9 @@ func (r *Runs) Spawn(ctx context.Context, s Spawn) (*Run, error) {
 	}
 	if err != nil {
 		run.cancel(err)
-		return nil, err
+		return nil, nil, err
 	}
-	if ctx.Err() != nil { // before follow could see it
-		run.cancel(context.Cause(ctx))
-	}
-	st := run.State()
-	Emit(ctx, Event{Kind: KindAgent, From: st.ID, Run: &st})
-	go run.work(base, ctx, loop, s)
-	return run, nil
+	return run, base, nil
 }
 
 // base is the context of a child: a run of its own, not a part of the call

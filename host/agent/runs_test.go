@@ -623,3 +623,34 @@ func TestOwnInstructionsOfAChild(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// What was opened for a child is released once, however it ends.
+func TestReleasedOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		spawn Spawn
+		runs  *Runs
+		opens int32
+	}{
+		"ended":       {Spawn{Prompt: "CHILD"}, &Runs{}, 1},
+		"refused":     {Spawn{Prompt: "CHILD"}, &Runs{Limits: RunLimits{Total: -1}}, 1},
+		"bad rule":    {Spawn{Prompt: "CHILD", Tools: []string{"("}}, &Runs{}, 1},
+		"no session":  {Spawn{Prompt: "CHILD"}, &Runs{Session: func(context.Context, *Session, string, Spawn) (*Session, error) { return nil, errors.New("no") }}, 1},
+		"not started": {Spawn{Prompt: "CHILD", Mode: "x"}, &Runs{}, 0},
+	} {
+		var opened, released atomic.Int32
+		c.runs.Open = func(_ context.Context, parent *Loop, _ Spawn) (*Loop, error) {
+			l := *parent
+			opened.Add(1)
+			l.Release = func() { released.Add(1) }
+			return &l, nil
+		}
+		m := &family{parts: map[string]*script{"": {turns: []turn{does(call("a", "spawn_agent", "")), says("ok")}}, "CHILD": {turns: []turn{says("done")}}}}
+		s := New("root", nil)
+		if _, err := drain(t, newLoop(m, spawner(c.runs, c.spawn)).Run(context.Background(), s, text("go"))); err != nil {
+			t.Fatal(err)
+		}
+		if opened.Load() != c.opens || released.Load() != c.opens {
+			t.Errorf("%s: opened %d times, released %d times; %s", name, opened.Load(), released.Load(), resultsOf(t, s)[0].Text())
+		}
+	}
+}
