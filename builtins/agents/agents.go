@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/builtins/internal/plain"
@@ -32,6 +33,8 @@ type Options struct {
 	Definitions func(ctx context.Context, rights policy.Rights) ([]Definition, error)
 	// Known are the definitions that the tool's description names.
 	Known []Definition
+	// Time is how long one sub-agent may work. 0: an hour.
+	Time time.Duration
 	// ACP selects Subagent in place of spawn_agent.
 	ACP bool
 }
@@ -41,6 +44,9 @@ type room struct{ Options }
 
 // Tools makes the tools of one session.
 func Tools(o Options) []host.Tool {
+	if o.Time == 0 {
+		o.Time = time.Hour
+	}
 	r := &room{o}
 	list, status := tool.Spec(texts, "subagent_list", host.KindRead), tool.Spec(texts, "subagent_status", host.KindRead)
 	list.Parallel, status.Parallel = true, true

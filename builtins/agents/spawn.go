@@ -29,7 +29,7 @@ func (r *room) spawn(ctx context.Context, c host.Call) (abi.Result, error) {
 	}
 	s := agent.Spawn{
 		Name: a.Agent, Prompt: a.Prompt, Model: a.Model, Background: a.Background,
-		Steps: a.MaxIterations, Mode: host.Mode(a.PermissionMode), Tools: a.Tools,
+		Steps: a.MaxIterations, Mode: host.Mode(a.PermissionMode), Tools: a.Tools, Time: r.Time,
 	}
 	if len(s.Tools) == 0 { // models write [] where they mean nothing
 		s.Tools = nil

@@ -38,7 +38,7 @@ func (r *room) subagent(ctx context.Context, c host.Call) (abi.Result, error) {
 	for i, task := range a.Tasks {
 		all.Go(func() {
 			run, err := r.Runs.Spawn(ctx, agent.Spawn{
-				Name: task.Name, Prompt: fmt.Sprintf("%s\n\n(This is one of %d tasks, which others work on at the same time. Together they are for: %s)", task.Prompt, len(a.Tasks), a.Purpose),
+				Name: task.Name, Time: r.Time, Prompt: fmt.Sprintf("%s\n\n(This is one of %d tasks, which others work on at the same time. Together they are for: %s)", task.Prompt, len(a.Tasks), a.Purpose),
 				Keep: func(s host.Spec) bool { return ours(s) && slices.Contains(client, s.Name) },
 			})
 			if err != nil {
