@@ -72,11 +72,12 @@ func module(t testing.TB, name string) []byte {
 
 // kit loads modules and calls them.
 type kit struct {
-	t      testing.TB
-	opt    extism.Options
-	limits abi.Limits
-	loader sandbox.Loader
-	plugin *sandbox.Plugin
+	t       testing.TB
+	opt     extism.Options
+	limits  abi.Limits
+	session string
+	loader  sandbox.Loader
+	plugin  *sandbox.Plugin
 
 	mu   sync.Mutex
 	logs []sandbox.LogLine
@@ -133,7 +134,7 @@ func (k *kit) call(ctx context.Context, tool, args string, grants ...string) (ab
 	k.t.Helper()
 	for _, t := range k.plugin.Tools() {
 		if t.Spec().Name == tool {
-			return t.Call(ctx, host.Call{ID: "c1", Tool: tool, Args: json.RawMessage(args), Caller: host.Caller{Session: "s"},
+			return t.Call(ctx, host.Call{ID: "c1", Tool: tool, Args: json.RawMessage(args), Caller: host.Caller{Session: k.session},
 				Rights: rights(k.t, grants...), Receipt: func(r abi.Receipt) { k.mu.Lock(); k.last = r; k.mu.Unlock() }})
 		}
 	}
