@@ -34,6 +34,22 @@ type ToolDecl struct {
 	Input       json.RawMessage `json:"inputSchema"`            // JSON Schema of an object
 	Output      json.RawMessage `json:"outputSchema,omitempty"` // JSON Schema of Result.Structured
 	ReadOnly    bool            `json:"readOnly,omitempty"`     // a hint; it never changes who is asked
+	Program     *Program        `json:"program,omitempty"`      // of a WASI command, in a manifest only
+}
+
+// Program says how the parameters of a tool become a run of a WASI command. In
+// its texts "{name}" stands for a parameter: a string as it is, anything else
+// as JSON; "{{" is a brace.
+type Program struct {
+	// Args are the arguments after the program's name, in groups. A group is
+	// left out when a parameter that it names is absent or null. Beside "{name}",
+	// "{name...}" alone is an argument for each item of an array, and "{?name}"
+	// alone is none: it leaves the group out when the parameter is false, too.
+	Args  [][]string        `json:"args,omitempty"`
+	Stdin string            `json:"stdin,omitempty"`
+	Files map[string]string `json:"files,omitempty"` // absolute name → content, for reading
+	Env   map[string]string `json:"env,omitempty"`   // fixed; no parameters
+	Exit  []uint32          `json:"exit,omitempty"`  // codes beside 0 that are no error
 }
 
 // Description is what elf_describe replies.

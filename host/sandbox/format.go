@@ -192,6 +192,9 @@ func (f *Format) offers() vet.Allow {
 }
 
 func (f *Format) check(r *vet.Report) error {
+	if r.Used[vet.Memories] == 0 {
+		return errors.New("the module has no memory")
+	}
 	if f.Check == nil {
 		return nil
 	}

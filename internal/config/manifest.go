@@ -36,6 +36,13 @@ type toolFile struct {
 	Input       any    `toml:"input"`
 	Output      any    `toml:"output"`
 	ReadOnly    bool   `toml:"read_only"`
+
+	// Of a WASI command.
+	Args  []any             `toml:"args"`
+	Stdin string            `toml:"stdin"`
+	Files map[string]string `toml:"files"`
+	Env   map[string]string `toml:"env"`
+	Exit  []uint32          `toml:"exit_ok"`
 }
 
 // limitsFile is [limits] of a manifest and of a policy.
@@ -198,7 +205,30 @@ func (t toolFile) tool(file, key string, ls lines) (abi.ToolDecl, error) {
 	if d.Output, err = schema(t.Output); err != nil {
 		return d, ls.fail(file, key+".output", "output of tool %s: %w", t.Name, err)
 	}
+	if d.Program, err = t.program(); err != nil {
+		return d, ls.fail(file, key+".args", "args of tool %s: %w", t.Name, err)
+	}
 	return d, nil
+}
+
+// program reads how a WASI command is run; nil when nothing says so. An item
+// of args is a text, or a list of texts that are left out together.
+func (t toolFile) program() (*abi.Program, error) {
+	if t.Args == nil && t.Stdin == "" && len(t.Files) == 0 && len(t.Env) == 0 && len(t.Exit) == 0 {
+		return nil, nil
+	}
+	p := &abi.Program{Stdin: t.Stdin, Files: t.Files, Env: t.Env, Exit: t.Exit}
+	for i, a := range t.Args {
+		if s, ok := a.(string); ok {
+			a = []any{s}
+		}
+		group, err := texts(a)
+		if err != nil {
+			return nil, fmt.Errorf("item %d: %w", i+1, err)
+		}
+		p.Args = append(p.Args, group)
+	}
+	return p, nil
 }
 
 // schema reads a JSON Schema given as a table or as JSON text.

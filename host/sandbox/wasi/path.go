@@ -55,7 +55,9 @@ func (s *System) place(m Memory, fd uint64, off, n uint64) (place, Errno) {
 	}
 	name := path.Join(d.name, clean)
 	if d.pre && len(s.cfg.Paths) > 0 {
-		name = s.alias(name)
+		if _, ok := s.cfg.Files[name]; !ok {
+			name = s.alias(name)
+		}
 	}
 	return place{name, strings.HasSuffix(rel, "/")}, success
 }
@@ -66,7 +68,7 @@ func (s *System) alias(name string) string {
 	for guest, virtual := range s.cfg.Paths {
 		rest, ok := strings.CutPrefix(name, strings.TrimSuffix(guest, "/"))
 		if ok && (rest == "" || rest[0] == '/') && len(guest) > len(best) {
-			best, to = guest, virtual+rest
+			best, to = guest, path.Join(virtual, rest)
 		}
 	}
 	return to
@@ -120,6 +122,9 @@ func pathFilestatGet(ctx context.Context, s *System, m Memory, p []uint64) Errno
 const lookupFollow = 1
 
 func (s *System) stat(ctx context.Context, at place, follow bool) (fi fs.FileInfo, no Errno) {
+	if f, ok := s.given(at.name); ok {
+		return memInfo{f}, success
+	}
 	no = s.tree(at, func(name string) (err error) {
 		if follow || at.slash {
 			fi, err = s.cfg.Tree.Stat(ctx, s.cfg.Rights, name)
@@ -308,6 +313,12 @@ func (s *System) open(ctx context.Context, at place, follow bool, oflags, fdflag
 			return nil, eISDIR
 		}
 		return folder("/"), success
+	}
+	if f, ok := s.given(at.name); ok {
+		if writes {
+			return nil, eACCES
+		}
+		return &descriptor{file: f, name: at.name, stream: -1, base: rightsFile &^ (rightWrite | rightAllocate | rightSetSize), mode: os.O_RDONLY}, success
 	}
 	if !follow && s.cfg.Tree != nil {
 		quiet := policy.Rights{Grants: s.cfg.Rights.Grants}

@@ -21,6 +21,8 @@ type Config struct {
 	// Paths shows virtual folders and files under further names: "/mnt" for
 	// "/ws/data". The rights are those of the virtual path.
 	Paths map[string]string
+	// Files are there for reading, by absolute name as the guest writes it.
+	Files map[string][]byte
 
 	Args   []string
 	Env    []string // "K=V"
@@ -44,8 +46,8 @@ type System struct {
 
 // descriptor is an open file, folder or standard stream.
 type descriptor struct {
-	file    *reach.File // nil for streams, for the root, and for a base that nobody listed yet
-	name    string      // virtual path of a file or folder
+	file    openFile // nil for streams, for the root, and for a base that nobody listed yet
+	name    string   // virtual path of a file or folder
 	dir     bool
 	pre     bool // the preopen
 	stream  int  // 0, 1, 2; -1 for files
