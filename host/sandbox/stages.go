@@ -24,7 +24,7 @@ import (
 
 // engine names what the stages make: a change of what they do changes it, and
 // what was kept before is made anew.
-const engine = "elf1-wazero1.12.0-1"
+const engine = "elf1-wazero1.12.0-2"
 
 // artifact is what the stages before compiling make of a module.
 type artifact struct {

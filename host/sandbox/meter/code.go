@@ -12,6 +12,9 @@ func (w *rewriter) code() error {
 		if err != nil {
 			return err
 		}
+		if b, err = thread(b); err != nil {
+			return err
+		}
 		bodies = append(bodies, b)
 	}
 	g, err := w.callGraph(bodies)

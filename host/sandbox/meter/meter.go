@@ -13,6 +13,10 @@
 // count. It depends on the module, its input and what the host answers, on
 // nothing else: not on time, machine or platform.
 //
+// Before that, jumps that Go's compiler sends around a loop are sent straight
+// ahead where their target lies ahead: guests in Go run faster for it, and are
+// charged for less.
+//
 // At loop turns, function entries and bulk operations the code calls the
 // imported function elf.tick when the fuel is below zero. Functions that can
 // take part in a recursion also count their frames, and call elf.tick when the

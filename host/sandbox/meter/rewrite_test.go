@@ -107,7 +107,8 @@ func TestFuelBoundsInstructions(t *testing.T) {
 	}
 }
 
-// count adds one to an exported global before every instruction.
+// count adds one to an exported global before every instruction, forward jumps
+// shortened as they are before metering.
 func count(t *testing.T, wasm []byte) []byte {
 	t.Helper()
 	m := checked(t, wasm)
@@ -128,6 +129,9 @@ func count(t *testing.T, wasm []byte) []byte {
 	var code []byte
 	for b, err := range m.Bodies() {
 		if err != nil {
+			t.Fatal(err)
+		}
+		if b, err = meter.Thread(b); err != nil {
 			t.Fatal(err)
 		}
 		s := b.Scan()
