@@ -7,11 +7,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/JohannesKaufmann/html-to-markdown/v2/converter"
-	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/base"
-	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/commonmark"
-	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/strikethrough"
-	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/table"
 	readability "github.com/go-shiori/go-readability"
 	"golang.org/x/net/html"
 )
@@ -105,15 +100,4 @@ func title(doc *html.Node) string {
 		}
 	}
 	return ""
-}
-
-func markdown(n *html.Node, at *url.URL) (string, error) {
-	c := converter.NewConverter(converter.WithPlugins(
-		base.NewBasePlugin(),
-		commonmark.NewCommonmarkPlugin(),
-		strikethrough.NewStrikethroughPlugin(),
-		table.NewTablePlugin(table.WithHeaderPromotion(true), table.WithSkipEmptyRows(true), table.WithCellPaddingBehavior(table.CellPaddingBehaviorMinimal)),
-	))
-	out, err := c.ConvertNode(n, converter.WithDomain(at.String()))
-	return strings.TrimSpace(string(out)), err
 }
