@@ -52,6 +52,9 @@ func (f *sessionFlags) session(ctx context.Context, s streams, o app.Options) (*
 	if !f.noInput && term.IsTerminal(s.in) {
 		o.Approver = &term.Prompt{In: s.in, Out: s.err, Style: term.StyleOf(s.err, os.Getenv)}
 	}
+	if term.IsTerminal(fileOf(s.err)) {
+		o.Terminal = s.err
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err

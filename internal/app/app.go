@@ -9,12 +9,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"sync"
 
+	"github.com/elfhost/elfhost/builtins/control"
 	"github.com/elfhost/elfhost/builtins/files"
 	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/archive"
@@ -45,6 +47,7 @@ type Options struct {
 	Paths    *config.Paths // nil: found through Env
 	Files    files.State   // what was read; nil: a new one in memory
 	Compiler string        // the program that knows compile.Verb, mostly this one; "": no plugin can be called
+	Terminal io.Writer     // where a bell may be rung; nil: nowhere
 }
 
 // App is one session, ready to work. Close it.
@@ -64,6 +67,8 @@ type App struct {
 	Audit    *audit.Log
 	Plugins  []*sandbox.Plugin
 	Sessions *archive.Archive // opens nothing before it is used
+	Plans    *control.Plans
+	Commands *control.Commands
 
 	opt      Options
 	env      func(string) string

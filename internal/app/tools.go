@@ -25,6 +25,8 @@ var steps = []step{
 	{"WebFetch", bundledStep("webfetch")},
 	{"ImageAnalysis", bundledStep("imageanalysis")},
 	{"Skills", skillTools},
+	{"Slash Command", commandTools},
+	{"Control", controlTools},
 	{"Plugins", folderPlugins},
 }
 

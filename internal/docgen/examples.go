@@ -15,6 +15,7 @@ var examples = map[string]string{
 	"rg":        `{"args": ["-n", "Parse", "src"]}`,
 	"Bash":      `{"command": "ls src | wc -l"}`,
 	"ReadFile":  `{"path": "src/parse.go", "line": 3, "limit": 2}`,
+	"Plan":      `{"entries": [{"content": "Read the parser", "priority": "high", "status": "completed"}, {"content": "Fix the overflow", "priority": "high", "status": "in_progress"}]}`,
 	"WriteFile": `{"path": "todo.txt", "content": "ship it\n"}`,
 	"EditFile":  `{"path": "src/parse.go", "oldText": "reads a number", "newText": "reads numbers"}`,
 	"Shell":     `{"command": "wc", "args": ["-l", "notes.md"]}`,

@@ -1,0 +1,246 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/elfhost/elfhost/builtins/internal/frontmatter"
+	"github.com/elfhost/elfhost/host"
+	"github.com/elfhost/elfhost/host/policy"
+	"github.com/elfhost/elfhost/host/reach"
+)
+
+// Commands are the slash commands of a session: Markdown files in folders. A
+// file a/b.md is the command "a:b". It is safe for concurrent use; its fields
+// do not change after the first use.
+type Commands struct {
+	// Folders are looked through in order; of two commands with one name the
+	// earlier is meant. The person's own come first: no project can put its own
+	// in their place.
+	Folders []Folder
+	// Tree is the workspace, for @file.
+	Tree *reach.Tree
+	// Registry runs the shell lines of a command, through the gate: the registry
+	// of the run that ctx belongs to. Nil: commands with such lines fail.
+	Registry func(ctx context.Context) *host.Registry
+	// Narrow is told what a command that is about to be carried out may use,
+	// until the run ends. Nil: allowed-tools has no effect.
+	Narrow func(ctx context.Context, patterns []policy.Pattern)
+}
+
+// Folder is a place where commands lie.
+type Folder struct {
+	Source string // "user", "project": for people
+	Tree   *reach.Tree
+	Dir    string // virtual
+	// Rights to read it; nil: those of the call.
+	Rights *policy.Rights
+	// Trusted is asked before a file is read, each time. Nil: it is.
+	Trusted func() bool
+}
+
+// Command is what a listing shows. Nothing of it is safe for a terminal.
+type Command struct {
+	Name        string // "review", "git:commit"
+	Description string
+	Hint        string // of its arguments
+	Source      string // of its folder
+	Path        string
+	Model       string
+	Tools       []string // allowed-tools; nil: not narrowed
+	Warnings    []string
+
+	narrowed bool
+	body     string
+}
+
+// Limits of folders.
+const (
+	maxCommands = 500
+	maxNesting  = 4
+)
+
+// ErrNoCommand is the error of a name that no command has.
+var ErrNoCommand = errors.New("there is no such command")
+
+// List names the commands, by name. Those in folders that nobody trusts are
+// not among them. r are the rights to read the folders that bring none.
+func (c *Commands) List(ctx context.Context, r policy.Rights) (out []Command) {
+	for _, f := range c.Folders {
+		if f.Trusted != nil && !f.Trusted() {
+			continue
+		}
+		for _, name := range f.names(ctx, f.rights(r), f.Dir, 0) {
+			if slices.ContainsFunc(out, func(have Command) bool { return have.Name == name }) || len(out) >= maxCommands {
+				continue
+			}
+			if cmd, err := f.read(ctx, r, name); err == nil {
+				out = append(out, cmd)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b Command) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// find reads the command of a name.
+func (c *Commands) find(ctx context.Context, r policy.Rights, name string) (Command, error) {
+	if !validName(name) {
+		return Command{}, fmt.Errorf("%w: %.100q is not a command's name", ErrNoCommand, name)
+	}
+	distrusted := false
+	for _, f := range c.Folders {
+		cmd, err := f.read(ctx, r, name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case f.Trusted != nil && !f.Trusted(): // asked after the file was read: it is what was read that counts
+			distrusted = true
+		case err != nil:
+			return Command{}, fmt.Errorf("reading the command %q: %w", name, err)
+		default:
+			return cmd, nil
+		}
+	}
+	if distrusted {
+		return Command{}, fmt.Errorf("%w: this folder has a command %q, but nobody trusts this folder; a person can look at it, and trust it, with `elfhost trust`", ErrNoCommand, name)
+	}
+	return Command{}, ErrNoCommand
+}
+
+// validName: parts of letters, digits, '-', '_' and '.', between colons. It
+// can name no file outside of its folder.
+func validName(name string) bool {
+	if len(name) > 128 {
+		return false
+	}
+	for part := range strings.SplitSeq(name, ":") {
+		if part == "" || part[0] == '.' {
+			return false
+		}
+		for i := range len(part) {
+			if c := part[i]; !word(c) && c != '-' && c != '.' && c < 0x80 {
+				return false
+			}
+		}
+	}
+	return strings.Count(name, ":") <= maxNesting
+}
+
+func (f Folder) file(name string) string {
+	return path.Join(f.Dir, strings.ReplaceAll(name, ":", "/")+".md")
+}
+
+func (f Folder) rights(r policy.Rights) policy.Rights {
+	if f.Rights != nil {
+		return *f.Rights
+	}
+	return r
+}
+
+// names lists a folder; one that is not there has none.
+func (f Folder) names(ctx context.Context, r policy.Rights, dir string, depth int) (out []string) {
+	entries, err := f.Tree.ReadDir(ctx, r, dir)
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries {
+		full := path.Join(dir, e.Name())
+		base, isCommand := strings.CutSuffix(e.Name(), ".md")
+		switch {
+		case len(out) >= maxCommands:
+			return out
+		case e.IsDir() && depth < maxNesting:
+			out = append(out, f.names(ctx, r, full, depth+1)...)
+		case isCommand && !e.IsDir() && base != "":
+			name := strings.ReplaceAll(strings.TrimPrefix(strings.TrimSuffix(full, ".md"), f.Dir+"/"), "/", ":")
+			if validName(name) {
+				out = append(out, name)
+			}
+		}
+	}
+	return out
+}
+
+func (f Folder) read(ctx context.Context, r policy.Rights, name string) (Command, error) {
+	file := f.file(name)
+	b, err := f.Tree.ReadFile(ctx, f.rights(r), file, frontmatter.MaxFile)
+	if err != nil {
+		return Command{}, err
+	}
+	d, err := frontmatter.Parse(b)
+	if err != nil {
+		return Command{}, err
+	}
+	cmd := Command{Name: name, Source: f.Source, Path: f.Tree.Display("", file), body: d.Body, Warnings: d.Warnings}
+	note := func(err error) {
+		if err != nil {
+			cmd.Warnings = append(cmd.Warnings, err.Error())
+		}
+	}
+	cmd.Description, err = d.Fields.Text("description")
+	note(err)
+	cmd.Hint, err = d.Fields.Text("argument-hint")
+	note(err)
+	cmd.Model, err = d.Fields.Text("model")
+	note(err)
+	var warnings []string
+	cmd.Tools, cmd.narrowed, warnings = d.Fields.Tools("allowed-tools")
+	cmd.Warnings = append(cmd.Warnings, warnings...)
+	if cmd.Description == "" {
+		cmd.Description = opening(d.Body)
+	}
+	return cmd, nil
+}
+
+// opening is the first line of a body, for commands that describe themselves
+// no further.
+func opening(body string) string {
+	for line := range strings.Lines(body) {
+		if line = strings.TrimSpace(strings.TrimLeft(line, "#")); line != "" {
+			return clip(line, 120)
+		}
+	}
+	return ""
+}
+
+// clip cuts a line at a rune boundary.
+func clip(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most-3], "") + "…"
+}
+
+// Allowed are the patterns of allowed-tools: nil and false when the command
+// does not narrow. Tools of either dialect are meant by their names in the
+// other. A pattern that cannot be read leaves nothing: it can only narrow.
+func (cmd Command) Allowed() (out []policy.Pattern, narrowed bool) {
+	for _, text := range cmd.Tools {
+		p, err := policy.ParsePattern(text)
+		if err != nil {
+			continue
+		}
+		out = append(out, p)
+		name, rest, _ := strings.Cut(text, "(")
+		for _, pair := range dialects {
+			if i := slices.Index(pair[:], name); i >= 0 {
+				twin := strings.TrimSuffix(pair[1-i]+"("+rest, "(")
+				if p, err := policy.ParsePattern(twin); err == nil {
+					out = append(out, p)
+				}
+			}
+		}
+	}
+	return out, cmd.narrowed
+}
+
+// dialects pairs the names that one tool has in both.
+var dialects = [][2]string{
+	{"Bash", "Shell"}, {"Read", "ReadFile"}, {"Write", "WriteFile"}, {"Edit", "EditFile"},
+	{"spawn_agent", "Subagent"},
+}
