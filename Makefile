@@ -51,6 +51,12 @@ bench-sandbox: ## isolated calls against MCP, Extism and raw wazero
 bench-tools: ## the native tools against ripgrep, sed, cp and a bare shell
 	$(GO) run ./internal/bench/tools
 
+bench-agent: ## the loop and its sessions against the bare engine that keeps them
+	$(GO) run ./internal/bench/agent
+
+crash: ## 200 kills in the middle of a busy turn: nothing shown is lost
+	$(GO) test -count=1 -run TestCrash -v ./host/archive
+
 fuzz: ## each fuzz target for FUZZTIME (10s)
 	@for p in $$($(GO) list ./...); do \
 	  for f in $$($(GO) test -list '^Fuzz' $$p 2>/dev/null | grep '^Fuzz'); do \

@@ -42,12 +42,16 @@ type Options struct {
 // room is what the tools of one session share.
 type room struct{ Options }
 
-// Tools makes the tools of one session.
-func Tools(o Options) []host.Tool {
+func (o Options) withDefaults() Options {
 	if o.Time == 0 {
 		o.Time = time.Hour
 	}
-	r := &room{o}
+	return o
+}
+
+// Tools makes the tools of one session.
+func Tools(o Options) []host.Tool {
+	r := &room{o.withDefaults()}
 	list, status := tool.Spec(texts, "subagent_list", host.KindRead), tool.Spec(texts, "subagent_status", host.KindRead)
 	list.Parallel, status.Parallel = true, true
 	out := []host.Tool{&tool.Func{S: list, Run: r.list}, &tool.Func{S: status, Run: r.status}}

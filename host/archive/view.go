@@ -20,6 +20,15 @@ func (a *Archive) List(ctx context.Context, q Query) ([]Info, error) {
 	return st.List(ctx, q)
 }
 
+// Info tells what is known of a session.
+func (a *Archive) Info(ctx context.Context, id string) (Info, error) {
+	st, err := a.open(ctx)
+	if err != nil {
+		return Info{}, err
+	}
+	return st.Session(ctx, id)
+}
+
 // Find gives the one session whose name begins so. It is for people: a model
 // names sessions in full.
 func (a *Archive) Find(ctx context.Context, prefix string) (Info, error) {
