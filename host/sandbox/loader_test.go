@@ -3,6 +3,8 @@ package sandbox_test
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -180,7 +182,8 @@ func TestKept(t *testing.T) {
 	for i, c := range []struct {
 		damage func()
 		reads  int
-	}{{func() {}, 1}, {func() {}, 1}, {func() { flipFiles(t, dir) }, 2}, {func() {}, 2}} {
+	}{{func() {}, 1}, {func() {}, 1}, {func() { flipFiles(t, dir) }, 2}, {func() {}, 2}, {
+		func() { os.RemoveAll(filepath.Join(dir, "code")) }, 3}, {func() {}, 3}} {
 		if got := call(c.damage); got != "answer" || reads != c.reads {
 			t.Errorf("%d: %q after %d reads, want %d", i, got, reads, c.reads)
 		}

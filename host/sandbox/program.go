@@ -31,15 +31,23 @@ type program struct {
 	scratch string // a folder to remove in the end
 }
 
-// compile makes the machine code, or finds it in the cache.
+// compile makes the machine code, or finds it in the cache. The error is
+// os.ErrNotExist when it was kept and is no longer there.
 func (p *Plugin) compile(ctx context.Context, a *artifact) (g *program, err error) {
 	g = &program{plugin: p}
-	conf, err := g.config(ctx, a.module)
+	code, err := g.machineCode(ctx, a)
 	if err != nil {
 		return nil, err
 	}
+	conf, cache, err := code.Config()
+	if err != nil {
+		return nil, errors.Join(err, g.removeScratch())
+	}
+	g.cache = cache
 	g.rt = wazero.NewRuntimeWithConfig(ctx, p.runtime(conf))
-	g.code, err = p.link(ctx, g.rt, a.module)
+	if g.code, err = p.link(ctx, g.rt, a.module); err == nil {
+		err = code.Loaded()
+	}
 	if err == nil && a.img != nil {
 		g.spans = a.img.Reseed
 		if g.base, err = image.NewBase(a.img); err == nil {
@@ -52,27 +60,36 @@ func (p *Plugin) compile(ctx context.Context, a *artifact) (g *program, err erro
 	return g, nil
 }
 
-// config is the configuration under which the runtime finds the machine code.
-func (g *program) config(ctx context.Context, module []byte) (conf wazero.RuntimeConfig, err error) {
+// machineCode compiles what was not, and completes the artifact.
+func (g *program) machineCode(ctx context.Context, a *artifact) (*compile.Artifact, error) {
 	l := g.plugin.loader
 	if l.Compiler == "" {
 		return nil, errors.New("no program is named that compiles (Loader.Compiler): the host does not do it in its own process")
 	}
 	dir := filepath.Join(l.Dir, "code")
+	if a.whole == nil {
+		return compile.Find(a.code, dir)
+	}
 	if l.Dir == "" { // the code of this process alone
+		var err error
 		if dir, err = os.MkdirTemp("", "elfhost-code-"); err != nil {
 			return nil, err
 		}
 		g.scratch = dir
 	}
-	code, err := compile.Run(ctx, module, compile.Options{Cache: dir, Self: l.Compiler})
-	if err == nil {
-		conf, g.cache, err = code.Config()
+	code, err := compile.Run(ctx, a.whole, compile.Options{Cache: dir, Self: l.Compiler})
+	if err != nil {
+		return nil, errors.Join(err, g.removeScratch())
 	}
-	if err != nil && g.scratch != "" {
-		os.RemoveAll(g.scratch)
+	a.code, a.module, a.whole = code.Key, code.Module, nil
+	return code, nil
+}
+
+func (g *program) removeScratch() error {
+	if g.scratch == "" {
+		return nil
 	}
-	return conf, err
+	return os.RemoveAll(g.scratch)
 }
 
 func (g *program) close(ctx context.Context) error {
@@ -87,10 +104,7 @@ func (g *program) close(ctx context.Context) error {
 	if g.base != nil {
 		errs = append(errs, g.base.Close())
 	}
-	if g.scratch != "" {
-		errs = append(errs, os.RemoveAll(g.scratch))
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, g.removeScratch())...)
 }
 
 // fresh makes an instance from the image. elf_reseed runs in it, so it has the

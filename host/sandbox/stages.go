@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -17,7 +18,6 @@ import (
 	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/sandbox/image"
 	"github.com/elfhost/elfhost/host/sandbox/meter"
-	"github.com/elfhost/elfhost/host/sandbox/vet"
 	"github.com/elfhost/elfhost/host/sandbox/wasi"
 	"github.com/elfhost/elfhost/host/sandbox/wasmbin"
 )
@@ -26,9 +26,11 @@ import (
 // what was kept before is made anew.
 const engine = "elf1-wazero1.12.0-2"
 
-// artifact is what the stages before compiling make of a module.
+// artifact is what the stages make of a module.
 type artifact struct {
-	module []byte       // metered
+	whole  []byte       // metered, to be compiled; nil: that has happened
+	module []byte       // what the runtime is given for it
+	code   string       // the key of its machine code
 	img    *image.Image // nil: the module keeps state that no image holds
 }
 
@@ -39,22 +41,29 @@ func (p *Plugin) build(ctx context.Context, progress func(abi.Progress)) (*progr
 	if err != nil {
 		return nil, err
 	}
-	if a == nil {
-		if progress != nil {
-			progress(abi.Progress{Message: fmt.Sprintf("Compiling the plugin %s for this machine (once).", p.pkg.Manifest.Name)})
-		}
-		wasm, err := p.wasm()
-		if err != nil {
-			return nil, err
-		}
-		if a, err = p.prepare(ctx, wasm); err != nil {
-			return nil, err
-		}
-		if err := p.keep(a); err != nil {
-			return nil, err
+	if a != nil {
+		if g, err := p.compile(ctx, a); !errors.Is(err, os.ErrNotExist) {
+			return g, err
 		}
 	}
-	return p.compile(ctx, a)
+	if progress != nil {
+		progress(abi.Progress{Message: fmt.Sprintf("Compiling the plugin %s for this machine (once).", p.pkg.Manifest.Name)})
+	}
+	wasm, err := p.wasm()
+	if err != nil {
+		return nil, err
+	}
+	if a, err = p.prepare(ctx, wasm); err != nil {
+		return nil, err
+	}
+	g, err := p.compile(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.keep(a); err != nil {
+		return nil, errors.Join(err, g.close(context.WithoutCancel(ctx)))
+	}
+	return g, nil
 }
 
 // prepare is vet → meter → image. Nothing of it makes machine code.
@@ -67,16 +76,18 @@ func (p *Plugin) prepare(ctx context.Context, wasm []byte) (*artifact, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &artifact{module: metered.Encode()}
+	a := &artifact{whole: metered.Encode()}
 	if image.Suitable(report) == nil {
-		a.img, err = p.snapshot(ctx, metered, a.module, report)
+		if a.img, err = p.snapshot(ctx, metered, a.whole); err == nil {
+			a.whole = a.img.Module
+		}
 	}
 	return a, err
 }
 
 // snapshot runs the initialisation and a description in the interpreter, and
 // keeps the state. It has prepareTime, and nobody's rights.
-func (p *Plugin) snapshot(ctx context.Context, metered *wasmbin.Module, module []byte, report *vet.Report) (*image.Image, error) {
+func (p *Plugin) snapshot(ctx context.Context, metered *wasmbin.Module, module []byte) (*image.Image, error) {
 	random := image.NewRandom()
 	cctx, c := p.begin(ctx, host.Call{Tool: abi.ExportInitialize}, true)
 	defer func() { c.end(nil) }()
@@ -152,10 +163,10 @@ func (p *Plugin) link(ctx context.Context, rt wazero.Runtime, module []byte) (wa
 }
 
 // key names the artifact on disk: of this module, under these needs (they
-// decided what it may import), made by this engine.
+// decided what it may import), made by this engine for this platform.
 func (p *Plugin) key() string {
 	h := sha256.New()
-	fmt.Fprintf(h, "%s\n%s\n", engine, p.pkg.Digest)
+	fmt.Fprintf(h, "%s\n%s/%s\n%s\n", engine, runtime.GOOS, runtime.GOARCH, p.pkg.Digest)
 	if f := p.pkg.Format; f != nil {
 		fmt.Fprintf(h, "%s %q\n", f.Name, f.Key)
 	} else {
@@ -167,8 +178,9 @@ func (p *Plugin) key() string {
 }
 
 const (
-	plainTag = "elf plain 1\n"
-	imageTag = "elf image 1\n"
+	plainTag = "elf plain 2\n"
+	imageTag = "elf image 2\n"
+	keySize  = 2 * sha256.Size
 )
 
 // kept reads the artifact of an earlier time, or nothing. A damaged file is as
@@ -183,37 +195,37 @@ func (p *Plugin) kept() (*artifact, error) {
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case len(b) < sha256.Size:
+	case len(b) < sha256.Size+len(plainTag)+keySize:
 		return nil, nil
 	}
 	sum, body := b[:sha256.Size], b[sha256.Size:]
 	if got := sha256.Sum256(body); !bytes.Equal(got[:], sum) {
 		return nil, nil
 	}
-	if module, ok := bytes.CutPrefix(body, []byte(plainTag)); ok {
-		return &artifact{module: module}, nil
+	tag, body := string(body[:len(plainTag)]), body[len(plainTag):]
+	a := &artifact{code: string(body[:keySize]), module: body[keySize:]}
+	switch tag {
+	case plainTag:
+		return a, nil
+	case imageTag:
+		if a.img, err = image.Decode(a.module, int(p.limits.Memory)); err != nil {
+			return nil, nil
+		}
+		a.module = a.img.Module
+		return a, nil
 	}
-	file, ok := bytes.CutPrefix(body, []byte(imageTag))
-	if !ok {
-		return nil, nil
-	}
-	img, err := image.Decode(file, int(p.limits.Memory))
-	if err != nil {
-		return nil, nil
-	}
-	return &artifact{module: img.Module, img: img}, nil
+	return nil, nil
 }
 
 func (p *Plugin) keep(a *artifact) error {
-	if a.img != nil {
-		a.module = a.img.Module
-	}
 	if p.loader.Dir == "" || p.pkg.Digest == "" {
 		return nil
 	}
-	body := append([]byte(plainTag), a.module...)
+	body := append([]byte(plainTag+a.code), a.module...)
 	if a.img != nil {
-		body = append([]byte(imageTag), a.img.Encode()...)
+		img := *a.img
+		img.Module = a.module
+		body = append([]byte(imageTag+a.code), img.Encode()...)
 	}
 	sum := sha256.Sum256(body)
 	return writeAtomic(p.file(), append(sum[:], body...))

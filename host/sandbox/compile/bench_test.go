@@ -37,7 +37,7 @@ func BenchmarkLoad(b *testing.B) {
 			b.Fatal(err)
 		}
 		rt := wazero.NewRuntimeWithConfig(ctx, config)
-		if _, err := rt.CompileModule(ctx, module); err != nil {
+		if _, err := rt.CompileModule(ctx, a.Module); err != nil {
 			b.Fatal(err)
 		}
 		if d := time.Since(t0); best == 0 || d < best {

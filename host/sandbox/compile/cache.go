@@ -2,6 +2,7 @@ package compile
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -20,7 +21,32 @@ import (
 const (
 	sumFile   = "sha256"
 	tmpPrefix = "tmp-"
+
+	lockSuffix = ".lock" // of an empty file beside the entry
 )
+
+// lock waits until no other process has the lock of that name.
+func lock(ctx context.Context, name string) (unlock func(), err error) {
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		ok, err := tryLock(f)
+		if ok { // without the file, who comes later finds the entry
+			return func() { release(f) }, nil
+		}
+		if err == nil {
+			select {
+			case <-time.After(20 * time.Millisecond):
+				continue
+			case <-ctx.Done():
+				err = context.Cause(ctx)
+			}
+		}
+		return nil, errors.Join(err, f.Close())
+	}
+}
 
 // errDamaged is an entry that does not hold what was compiled.
 var errDamaged = errors.New("the cache entry is damaged")
@@ -121,7 +147,13 @@ func Prune(cache string, maxAge time.Duration, maxBytes int64) (Pruned, error) {
 	var entries []entry
 	for _, d := range dirs {
 		info, err := d.Info()
-		if err != nil || !d.IsDir() || !ours(d.Name()) {
+		if err != nil || !ours(strings.TrimSuffix(d.Name(), lockSuffix)) {
+			continue
+		}
+		if !d.IsDir() {
+			if d.Type().IsRegular() && strings.HasSuffix(d.Name(), lockSuffix) && time.Since(info.ModTime()) > time.Hour {
+				os.Remove(filepath.Join(cache, d.Name())) // at worst, two processes compile
+			}
 			continue
 		}
 		e := entry{filepath.Join(cache, d.Name()), info.ModTime(), 0}

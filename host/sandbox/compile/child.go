@@ -13,8 +13,6 @@ import (
 	"strings"
 	"time"
 	"unicode"
-
-	"github.com/tetratelabs/wazero"
 )
 
 // Verb is the hidden first argument that makes the program a compiler.
@@ -110,14 +108,12 @@ func Child(args []string, stdin io.Reader, stderr io.Writer) int {
 	if err != nil {
 		return fail(exitSetup, err)
 	}
-	ctx := context.Background()
-	cache, err := wazero.NewCompilationCacheWithDir(args[0])
-	if err != nil {
+	var no *rejected
+	switch err := compileInto(context.Background(), args[0], module); {
+	case errors.As(err, &no):
+		return fail(exitRejected, no)
+	case err != nil:
 		return fail(exitSetup, err)
-	}
-	rt := wazero.NewRuntimeWithConfig(ctx, compiler().WithCompilationCache(cache))
-	if _, err := rt.CompileModule(ctx, module); err != nil {
-		return fail(exitRejected, err)
 	}
 	return 0 // the process ends: nothing is worth closing
 }

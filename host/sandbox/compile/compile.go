@@ -10,14 +10,15 @@
 // and set of processor features, and its code is compared with its checksum at
 // each load; a damaged entry is compiled again. Processes may share a cache.
 //
-// The host loads what was compiled through [Artifact.Config], which decodes
-// and validates the module but compiles nothing.
+// The host loads what was compiled through [Artifact.Config] and
+// [Artifact.Module], which compiles nothing.
 //
 //	a, err := compile.Run(ctx, module, compile.Options{Cache: dir})
 //	config, cache, err := a.Config()
 //	defer cache.Close(ctx)          // after the runtime
 //	rt := wazero.NewRuntimeWithConfig(ctx, config)
-//	code, err := rt.CompileModule(ctx, module)
+//	code, err := rt.CompileModule(ctx, a.Module)
+//	err = a.Loaded()
 //
 // The program must call [Child] when its first argument is [Verb], before it
 // does anything else:
@@ -91,34 +92,63 @@ var (
 
 // Artifact is an entry of the cache.
 type Artifact struct {
-	Key string
-	Hit bool   // it was there before
-	dir string // empty where the engine interprets
+	Key    string
+	Hit    bool   // it was there before
+	Module []byte // what the runtime is to compile, which finds the code by it; nil after Find
+	dir    string // empty where the engine interprets
+	code   os.FileInfo
 	// checked is set while Run's own look at the entry has not been used.
 	checked atomic.Bool
 }
 
-// Run gives the compiled form of module, from the cache or from a child.
-func Run(ctx context.Context, module []byte, o Options) (*Artifact, error) {
-	a := &Artifact{Key: Key(module)}
+// Find gives what an earlier Run made, by its key; the caller has kept its
+// Module. The error is os.ErrNotExist when there is nothing (any more), or
+// nothing sound.
+func Find(key, cache string) (*Artifact, error) {
+	a := &Artifact{Key: key, Hit: true}
 	if !native() {
 		return a, nil
 	}
-	a.dir = filepath.Join(o.Cache, a.Key)
-	switch err := verify(a.dir); {
-	case err == nil:
-		a.Hit = true
-		a.checked.Store(true)
-		now := time.Now()
-		_ = os.Chtimes(a.dir, now, now) // for Prune; a read-only cache still works
+	a.dir = filepath.Join(cache, key)
+	if err := verify(a.dir); err != nil {
+		return nil, fmt.Errorf("%w: compiled code %s: %v", os.ErrNotExist, key, err)
+	}
+	a.checked.Store(true)
+	now := time.Now()
+	_ = os.Chtimes(a.dir, now, now) // for Prune; a read-only cache still works
+	return a, nil
+}
+
+// Run gives the compiled form of module, from the cache or from a child. Of
+// the processes that want the same, one compiles.
+func Run(ctx context.Context, module []byte, o Options) (*Artifact, error) {
+	a := &Artifact{Key: Key(module), Module: module}
+	if !native() {
 		return a, nil
-	case !errors.Is(err, os.ErrNotExist):
-		if err := os.RemoveAll(a.dir); err != nil {
-			return nil, fmt.Errorf("removing a damaged cache entry: %w", err)
-		}
+	}
+	h, err := husk(module)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrRejected, err)
+	}
+	if a, err := Find(a.Key, o.Cache); err == nil {
+		a.Module = h
+		return a, nil
 	}
 	if err := os.MkdirAll(o.Cache, 0o700); err != nil {
 		return nil, fmt.Errorf("creating the compilation cache: %w", err)
+	}
+	unlock, err := lock(ctx, filepath.Join(o.Cache, a.Key+lockSuffix))
+	if err != nil {
+		return nil, fmt.Errorf("locking a cache entry: %w", err)
+	}
+	defer unlock()
+	if a, err := Find(a.Key, o.Cache); err == nil { // made while we waited
+		a.Module = h
+		return a, nil
+	}
+	a.Module, a.dir = h, filepath.Join(o.Cache, a.Key)
+	if err := os.RemoveAll(a.dir); err != nil { // it is damaged
+		return nil, fmt.Errorf("removing a damaged cache entry: %w", err)
 	}
 	tmp, err := os.MkdirTemp(o.Cache, tmpPrefix)
 	if err != nil {
@@ -147,6 +177,13 @@ func (a *Artifact) Config() (wazero.RuntimeConfig, wazero.CompilationCache, erro
 		if err := verify(a.dir); err != nil {
 			return nil, nil, fmt.Errorf("loading compiled code: %w", err)
 		}
+	}
+	name, err := onlyFile(a.dir)
+	if err == nil {
+		a.code, err = os.Stat(name)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("loading compiled code: %w", err)
 	}
 	cache, err := wazero.NewCompilationCacheWithDir(a.dir)
 	if err != nil {
@@ -181,7 +218,7 @@ func native() bool {
 // platform and the processor's features, which the code depends on.
 func Key(module []byte) string {
 	h := sha256.New()
-	fmt.Fprintf(h, "elfhost code 1\n%s\n%s/%s\n%+v\n%+v\n", engineVersion(), runtime.GOOS, runtime.GOARCH, cpu.X86, cpu.ARM64)
+	fmt.Fprintf(h, "elfhost code 2\n%s\n%s/%s\n%+v\n%+v\n", engineVersion(), runtime.GOOS, runtime.GOARCH, cpu.X86, cpu.ARM64)
 	h.Write(module)
 	return hex.EncodeToString(h.Sum(nil))
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -73,8 +74,11 @@ func works(t testing.TB, a *compile.Artifact, module []byte) {
 		t.Fatal(err)
 	}
 	ctx, b := meter.Start(ctx, meter.Limits{})
-	mod, err := rt.InstantiateWithConfig(ctx, module, wazero.NewModuleConfig().WithStartFunctions())
+	mod, err := rt.InstantiateWithConfig(ctx, a.Module, wazero.NewModuleConfig().WithStartFunctions())
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Loaded(); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.Arm(mod); err != nil {
@@ -107,6 +111,34 @@ func TestCompileAndLoad(t *testing.T) {
 	}
 	if compile.Key(module) == compile.Key(append(module, 0)) {
 		t.Error("two modules share a key")
+	}
+}
+
+// A runtime that did not take the entry has compiled a module without bodies:
+// that must not go unnoticed.
+func TestLoadedNoticesAnotherModule(t *testing.T) {
+	ctx, module := context.Background(), add(t)
+	a, err := compile.Run(ctx, module, compile.Options{Cache: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, b := range map[string][]byte{"the whole module": module, "another": wasmtest.Program(nil)} {
+		config, cache, err := a.Config()
+		if err != nil {
+			t.Fatal(err)
+		}
+		rt := wazero.NewRuntimeWithConfig(ctx, config)
+		if _, err := rt.CompileModule(ctx, b); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Loaded(); err == nil {
+			t.Errorf("%s: taken for the code of the entry", name)
+		}
+		rt.Close(ctx)
+		cache.Close(ctx)
+		if a, err = compile.Run(ctx, module, compile.Options{Cache: t.TempDir()}); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -162,10 +194,23 @@ func TestDamagedEntryIsCompiledAgain(t *testing.T) {
 
 func TestConcurrentProcessesShareTheCache(t *testing.T) {
 	dir, module := t.TempDir(), add(t)
+	o := compile.Options{Cache: dir}
+	count := filepath.Join(t.TempDir(), "count")
+	if runtime.GOOS != "windows" {
+		self, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Self = count + ".sh"
+		script := fmt.Sprintf("#!/bin/sh\necho one >> '%s'\nexec '%s' \"$@\"\n", count, self)
+		if err := os.WriteFile(o.Self, []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
-			a, err := compile.Run(t.Context(), module, compile.Options{Cache: dir})
+			a, err := compile.Run(t.Context(), module, o)
 			if err != nil {
 				t.Error(err)
 				return
@@ -177,6 +222,9 @@ func TestConcurrentProcessesShareTheCache(t *testing.T) {
 	entries, _ := os.ReadDir(dir)
 	if len(entries) != 1 {
 		t.Errorf("%d entries, want 1", len(entries))
+	}
+	if b, err := os.ReadFile(count); o.Self != "" && (err != nil || string(b) != "one\n") {
+		t.Errorf("compiled %d times, want once: %v", strings.Count(string(b), "\n"), err)
 	}
 }
 
@@ -194,7 +242,7 @@ func TestWL05ChildEndsAtItsLimit(t *testing.T) {
 		{"wall", heavy, compile.Limits{Wall: 300 * time.Millisecond}, compile.ErrLimit, "it ran for 300ms"},
 		{"cpu", heavy, compile.Limits{CPU: time.Second}, compile.ErrLimit, "processor time"},
 		{"memory", heavy, compile.Limits{Memory: 700 << 20, CPU: 20 * time.Second}, compile.ErrLimit, ""},
-		{"no module", []byte("hello"), compile.Limits{}, compile.ErrRejected, "magic"},
+		{"no module", []byte("hello"), compile.Limits{}, compile.ErrRejected, "not a WebAssembly module"},
 		{"invalid", wasmtest.OneFunction([]byte{0, 0x6a, 0x0b}), compile.Limits{}, compile.ErrRejected, "i32.add"},
 	} {
 		dir := t.TempDir()

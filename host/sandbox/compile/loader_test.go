@@ -64,7 +64,10 @@ func serve(wasm []byte, cache string) error {
 		return err
 	}
 	ctx, b := meter.Start(ctx, meter.Limits{Deadline: time.Now().Add(100 * time.Millisecond)})
-	mod, err := rt.InstantiateWithConfig(ctx, module, wazero.NewModuleConfig().WithStartFunctions())
+	mod, err := rt.InstantiateWithConfig(ctx, a.Module, wazero.NewModuleConfig().WithStartFunctions())
+	if err == nil {
+		err = a.Loaded()
+	}
 	if err != nil {
 		return err
 	}
