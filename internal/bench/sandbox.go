@@ -140,7 +140,7 @@ func (b *sandboxBench) calls(ctx context.Context) error {
 	}
 	defer raw.close(ctx)
 	mega := bytes.Repeat([]byte("x"), 1<<20)
-	t := Times(15, 20,
+	t := Times(75, 4, // short turns: few of them are interrupted
 		func() { _, err := Once1(payload); b.fail(err) },
 		func() { b.do(ctx, std, payload) },
 		func() { b.do(ctx, small, payload) },
@@ -148,7 +148,7 @@ func (b *sandboxBench) calls(ctx context.Context) error {
 		func() { b.fail(ext.live(ctx, "echo", payload)) },
 		func() { b.fail(raw.live(ctx, payload)) },
 	)
-	u := Times(5, 2,
+	u := Times(7, 2,
 		func() { b.fail(ext.fresh(ctx, "echo", payload)) },
 		func() { b.fail(raw.fresh(ctx, payload)) },
 		func() { b.fail(b.process(ctx)) },
