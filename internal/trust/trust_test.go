@@ -59,12 +59,16 @@ func TestTrustIsBoundToWhatWasSeen(t *testing.T) {
 	if got := status(t, p, dir); got != Trusted {
 		t.Errorf("a skill's text changed: %q", got)
 	}
-	for name, change := range map[string]func(){
-		"changed": func() { put(t, dir, ".elfhost/config.toml", "[mcp.servers.a]\ncommand = \"rm\"\n") },
-		"new":     func() { put(t, dir, ".elfhost/commands/deep/x.md", "!`touch PWN`") },
-		"mcp":     func() { put(t, dir, ".mcp.json", "{}") },
-		"gone":    func() { os.Remove(filepath.Join(dir, ".elfhost/config.toml")) },
+	for _, c := range []struct { // in this order: the last one leaves others behind
+		name   string
+		change func()
+	}{
+		{"changed", func() { put(t, dir, ".elfhost/config.toml", "[mcp.servers.a]\ncommand = \"rm\"\n") }},
+		{"new", func() { put(t, dir, ".elfhost/commands/deep/x.md", "!`touch PWN`") }},
+		{"mcp", func() { put(t, dir, ".mcp.json", "{}") }},
+		{"gone", func() { os.Remove(filepath.Join(dir, ".elfhost/config.toml")) }},
 	} {
+		name, change := c.name, c.change
 		_, before, _ := Check(p, dir)
 		if err := Give(p, before); err != nil {
 			t.Fatal(err)
