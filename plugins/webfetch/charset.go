@@ -47,7 +47,10 @@ func decode(body []byte, headerLabel string, isHTML bool) (text []byte, note str
 		}
 	}
 	body = bytes.TrimPrefix(body, []byte("\ufeff"))
-	return bytes.ToValidUTF8(body, []byte("\ufffd")), note
+	if !utf8.Valid(body) { // which is quick to say of most pages
+		body = bytes.ToValidUTF8(body, []byte("\ufffd"))
+	}
+	return body, note
 }
 
 // marked returns the encoding that a byte order mark names.

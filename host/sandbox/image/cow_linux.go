@@ -18,6 +18,11 @@ type cow struct {
 
 const page = 4096
 
+// largeGrowth is how much memory a guest asks for at once when it is about to
+// use it: a heap in Go grows by this. Filling it page by page, by faults, takes
+// a tenth of a large call's time.
+const largeGrowth = 4 << 20
+
 // maxPrivate is how many pages of its own an instance keeps over a reset, so
 // that the next call does not fault for each: 2 MiB, once for every instance
 // that lies idle. Beyond it the pages are given back.
@@ -114,6 +119,10 @@ func (c *cow) allocate(most uint64) *memory {
 func (m *memory) Reallocate(size uint64) []byte {
 	if m.err != nil || size > uint64(len(m.reserved)) {
 		return nil
+	}
+	if grown := m.reserved[m.used:max(int(size), m.used)]; m.used > 0 && len(grown) >= largeGrowth {
+		// A hint: without huge pages it is only slower.
+		_ = unix.Madvise(grown, unix.MADV_HUGEPAGE)
 	}
 	m.used = int(size)
 	return m.reserved[:size:len(m.reserved)]
