@@ -49,21 +49,26 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Tools makes the tools of one session.
-func Tools(o Options) []host.Tool {
+// Spawner makes spawn_agent, or Subagent, of one session.
+func Spawner(o Options) host.Tool {
 	r := &room{o.withDefaults()}
-	list, status := tool.Spec(texts, "subagent_list", host.KindRead), tool.Spec(texts, "subagent_status", host.KindRead)
-	list.Parallel, status.Parallel = true, true
-	out := []host.Tool{&tool.Func{S: list, Run: r.list}, &tool.Func{S: status, Run: r.status}}
 	if o.ACP {
 		s := tool.Spec(texts, "Subagent", host.KindOther)
 		s.Parallel, s.MaxOutput = true, -1 // each report is clipped by itself
-		return append([]host.Tool{&tool.Func{S: s, Run: r.subagent}}, out...)
+		return &tool.Func{S: s, Run: r.subagent}
 	}
 	s := tool.Spec(texts, "spawn_agent", host.KindOther)
 	s.Parallel = true
 	s.Description += describe(o.Known)
-	return append([]host.Tool{&tool.Func{S: s, Run: r.spawn}}, out...)
+	return &tool.Func{S: s, Run: r.spawn}
+}
+
+// Queries makes subagent_list and subagent_status of one session.
+func Queries(o Options) []host.Tool {
+	r := &room{o}
+	list, status := tool.Spec(texts, "subagent_list", host.KindRead), tool.Spec(texts, "subagent_status", host.KindRead)
+	list.Parallel, status.Parallel = true, true
+	return []host.Tool{&tool.Func{S: list, Run: r.list}, &tool.Func{S: status, Run: r.status}}
 }
 
 // describe lists the definitions for the tool's description, in 4 KiB.

@@ -143,7 +143,7 @@ func newHouse(t *testing.T, o Options, gate *host.Gate, parts map[string][]answe
 		h.add(host.Spec{Name: name, Origin: origin, Kind: kind, Parallel: true, Input: json.RawMessage(`{"type":"object"}`)})
 	}
 	h.add(host.Spec{Name: "Bash", Origin: host.Origin{Source: host.Builtin}, Kind: host.KindExecute, Input: json.RawMessage(`{"type":"object","properties":{"command":{"type":"string"}}}`)})
-	if err := h.tools.Add(Tools(o)...); err != nil {
+	if err := h.tools.Add(append(Queries(o), Spawner(o))...); err != nil {
 		t.Fatal(err)
 	}
 	h.loop = &agent.Loop{Model: h.model, Tools: h.tools, System: "PARENT", Retry: model.Retry{Attempts: 1}}

@@ -113,7 +113,7 @@ func (f *runFlags) loop(ctx context.Context, a *app.App, m app.Chosen, schema js
 	l.Schema = schema
 	var step strings.Builder
 	var failed error
-	for e, err := range l.Run(ctx, conversation, content...) {
+	for e, err := range a.Work(ctx, l, conversation, content...) {
 		r.event(e)
 		if e.From != "" { // a sub-agent's: its words are not the answer
 			continue

@@ -74,7 +74,7 @@ func (r *run) steps(ctx context.Context, prompt []abi.Content) (Event, error) {
 		if err := r.say(ctx, prompt); err != nil {
 			return Event{Stop: StopError}, err
 		}
-	} else if r.said() && !r.queued() {
+	} else if r.said() && !r.session.Steered() {
 		// Providers refuse to continue their own words, or take them for a prefix.
 		if err := r.remark(ctx, "Go on."); err != nil {
 			return Event{Stop: StopError}, err
@@ -97,7 +97,7 @@ func (r *run) steps(ctx context.Context, prompt []abi.Content) (Event, error) {
 		if err != nil {
 			return Event{Stop: StopError}, err
 		}
-		if stop != "" && !(stop == StopEnd && r.queued()) {
+		if stop != "" && !(stop == StopEnd && r.session.Steered()) {
 			return Event{Stop: stop, Text: text}, nil
 		}
 	}
@@ -133,12 +133,6 @@ func (r *run) steer(ctx context.Context) error {
 func (r *run) said() bool {
 	messages := r.session.Messages()
 	return len(messages) > 0 && messages[len(messages)-1].Role == model.RoleAssistant
-}
-
-func (r *run) queued() bool {
-	r.session.mu.Lock()
-	defer r.session.mu.Unlock()
-	return len(r.session.queue) > 0
 }
 
 // exhausted says which limit forbids a further request.

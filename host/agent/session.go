@@ -59,6 +59,13 @@ func (s *Session) Steer(content ...abi.Content) {
 	s.queue = append(s.queue, content)
 }
 
+// Steered reports whether messages of Steer wait for the next Run.
+func (s *Session) Steered() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.queue) > 0
+}
+
 // Repairs lists the calls that Resume had to give a result. Those with the
 // outcome Unknown deserve a person's eye.
 func (s *Session) Repairs() []Repair {

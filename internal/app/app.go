@@ -19,6 +19,7 @@ import (
 	"github.com/elfhost/elfhost/builtins/control"
 	"github.com/elfhost/elfhost/builtins/files"
 	"github.com/elfhost/elfhost/host"
+	"github.com/elfhost/elfhost/host/agent"
 	"github.com/elfhost/elfhost/host/archive"
 	"github.com/elfhost/elfhost/host/audit"
 	"github.com/elfhost/elfhost/host/policy"
@@ -69,6 +70,7 @@ type App struct {
 	Sessions *archive.Archive // opens nothing before it is used
 	Plans    *control.Plans
 	Commands *control.Commands
+	Runs     *agent.Runs // the sub-agents
 
 	opt      Options
 	env      func(string) string
@@ -174,6 +176,9 @@ func (a *App) TakeNotes() []string {
 // Close ends what the session started and waits for it, until ctx ends.
 func (a *App) Close(ctx context.Context) error {
 	var errs []error
+	if a.Runs != nil { // they use all the rest
+		errs = append(errs, a.Runs.Close(ctx))
+	}
 	for _, p := range a.Plugins {
 		errs = append(errs, p.Close(ctx))
 	}

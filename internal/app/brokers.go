@@ -62,6 +62,7 @@ func (a *App) openTree() error {
 		{Name: outMount, Dir: a.SessionDir(), Hidden: true},
 	}
 	mounts = append(mounts, a.skillMounts()...)
+	mounts = append(mounts, a.agentMounts()...)
 	if restricted, _ := a.Policy.RestrictToWorkspace(); !restricted {
 		mounts = append(mounts, reach.Mount{Name: "/host", Dir: filepath.VolumeName(a.Dir) + string(filepath.Separator)})
 	}

@@ -25,6 +25,8 @@ var steps = []step{
 	{"WebFetch", bundledStep("webfetch")},
 	{"ImageAnalysis", bundledStep("imageanalysis")},
 	{"Skills", skillTools},
+	{"Sub-Agent", agentTools},
+	{"Sub-Agent Query", agentQueries},
 	{"Slash Command", commandTools},
 	{"Control", controlTools},
 	{"Plugins", folderPlugins},
@@ -42,21 +44,27 @@ func (a *App) acp() bool { return a.opt.Dialect == "acp" }
 func shellTools(_ context.Context, a *App) ([]host.Tool, error) {
 	a.Runner.Sandbox = <-a.kernel
 	a.Gate.Unconfined = a.Runner.Sandbox.Kind == ""
-	must, _ := a.Policy.RequireSandbox()
-	var read []string
-	for _, m := range a.ownSkills() {
-		read = append(read, m.Dir) // for the scripts in them
-	}
-	sh, err := shell.New(shell.Options{
-		Tree: a.Tree, Runner: a.Runner, ACP: a.acp(), Logs: a.SessionDir(),
-		Timeout: a.Config.ExecTimeout.Duration, Ceiling: a.Policy.ExecTime(), Sandboxed: must,
-		Read: read,
-	})
+	sh, err := a.newShell(a.SessionDir())
 	if err != nil {
 		return nil, err
 	}
 	a.closing(sh.Close)
 	return sh.Tools(), nil
+}
+
+// newShell makes the shell of the main agent, or of a sub-agent, which has a
+// working folder and jobs of its own.
+func (a *App) newShell(logs string) (*shell.Shell, error) {
+	must, _ := a.Policy.RequireSandbox()
+	var read []string
+	for _, m := range a.ownSkills() {
+		read = append(read, m.Dir) // for the scripts in them
+	}
+	return shell.New(shell.Options{
+		Tree: a.Tree, Runner: a.Runner, ACP: a.acp(), Logs: logs,
+		Timeout: a.Config.ExecTimeout.Duration, Ceiling: a.Policy.ExecTime(), Sandboxed: must,
+		Read: read,
+	})
 }
 
 func bundledStep(name string) func(context.Context, *App) ([]host.Tool, error) {
