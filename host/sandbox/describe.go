@@ -111,12 +111,14 @@ func checkDescription(d abi.Description) error {
 	return nil
 }
 
+const tmpPrefix = ".tmp-"
+
 // writeAtomic writes beside and renames: another process sees all or nothing.
 func writeAtomic(file string, b []byte) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(file), ".tmp-*")
+	f, err := os.CreateTemp(filepath.Dir(file), tmpPrefix+"*")
 	if err != nil {
 		return err
 	}

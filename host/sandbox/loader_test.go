@@ -190,6 +190,43 @@ func TestKept(t *testing.T) {
 	}
 }
 
+// Pruning takes machine code and what belongs to it, and nothing else.
+func TestPrune(t *testing.T) {
+	dir := t.TempDir()
+	p, err := (&sandbox.Loader{Dir: dir, Compiler: self(t)}).Load(t.Context(), pkgOf(replies("\x00answer"), abi.Manifest{Tools: probeDecl}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close(t.Context())
+	if err := p.Warm(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(dir, "mine.txt")
+	if err := os.WriteFile(other, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	count := func() int {
+		f, _ := filepath.Glob(filepath.Join(dir, "*.elf"))
+		c, _ := filepath.Glob(filepath.Join(dir, "code", "*"))
+		return len(f) + len(c)
+	}
+	if r, err := sandbox.Prune(dir, time.Hour, -1); err != nil || r.Removed != 0 || r.Kept != 1 || count() != 2 {
+		t.Errorf("what was just used: %+v, %v, %d files", r, err, count())
+	}
+	if r, err := sandbox.Prune(dir, -1, 0); err != nil || r.Removed != 1 || r.RemovedBytes == 0 || count() != 0 {
+		t.Errorf("everything: %+v, %v, %d files", r, err, count())
+	}
+	if _, err := os.Stat(other); err != nil {
+		t.Error(err)
+	}
+	if r, err := p.Tools()[0].Call(t.Context(), host.Call{}); err != nil || r.Text() != "answer" {
+		t.Errorf("a plugin that was loaded: %v, %v", r, err)
+	}
+	if r, err := sandbox.Prune(filepath.Join(dir, "none"), 0, 0); err != nil || r.Removed != 0 {
+		t.Errorf("no cache: %+v, %v", r, err)
+	}
+}
+
 func TestInspect(t *testing.T) {
 	in, err := sandbox.Inspect(guest(t, "probe"))
 	if err != nil {

@@ -181,6 +181,9 @@ const (
 	plainTag = "elf plain 2\n"
 	imageTag = "elf image 2\n"
 	keySize  = 2 * sha256.Size
+
+	keyOffset  = sha256.Size + len(plainTag) // in a kept file
+	keptSuffix = ".elf"
 )
 
 // kept reads the artifact of an earlier time, or nothing. A damaged file is as
@@ -195,7 +198,7 @@ func (p *Plugin) kept() (*artifact, error) {
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case len(b) < sha256.Size+len(plainTag)+keySize:
+	case len(b) < keyOffset+keySize:
 		return nil, nil
 	}
 	sum, body := b[:sha256.Size], b[sha256.Size:]
@@ -231,4 +234,4 @@ func (p *Plugin) keep(a *artifact) error {
 	return writeAtomic(p.file(), append(sum[:], body...))
 }
 
-func (p *Plugin) file() string { return filepath.Join(p.loader.Dir, p.key()+".elf") }
+func (p *Plugin) file() string { return filepath.Join(p.loader.Dir, p.key()+keptSuffix) }
