@@ -49,7 +49,9 @@ func (f *sessionFlags) session(ctx context.Context, s streams, o app.Options) (*
 		return nil, fault.New("E1001", "", "--dialect is tinyelf or acp, not %q", f.dialect)
 	}
 	o.Dir, o.Mode, o.Dialect, o.Tools, o.Allow, o.Plugins = f.dir, host.Mode(f.mode), f.dialect, f.tools, f.allow, f.plugins
-	if !f.noInput && term.IsTerminal(s.in) {
+	if f.noInput {
+		o.Approver = nil
+	} else if o.Approver == nil && term.IsTerminal(s.in) {
 		o.Approver = &term.Prompt{In: s.in, Out: s.err, Style: term.StyleOf(s.err, os.Getenv)}
 	}
 	if term.IsTerminal(fileOf(s.err)) {

@@ -1,0 +1,293 @@
+// Package chat is `elfhost chat`: a conversation at a terminal, line by line.
+// Nothing that was printed is ever changed; only the status line below it
+// moves. Where a terminal wants no escape sequences, or is none, the same
+// conversation is plain text.
+package chat
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/host"
+	"github.com/elfhost/elfhost/host/agent"
+	"github.com/elfhost/elfhost/internal/app"
+	"github.com/elfhost/elfhost/internal/fault"
+	"github.com/elfhost/elfhost/internal/term"
+)
+
+// Options say where the conversation takes place.
+type Options struct {
+	In    *os.File // a terminal, or lines of text
+	Out   io.Writer
+	Style term.Style
+	// Open opens a session; approver is nil where nobody can be asked. It is
+	// called again for each further session.
+	Open   func(ctx context.Context, kept app.Kept, mode host.Mode, approver host.Approver) (*app.App, error)
+	Kept   app.Kept // which session to begin with
+	Model  string
+	Limits agent.Limits
+}
+
+// chat is a conversation that goes on.
+type chat struct {
+	Options
+	screen  *screen
+	lines   *bufio.Reader // where In is no terminal, or must not be sent escapes
+	past    *history
+	signals chan os.Signal
+
+	app     *app.App
+	model   app.Chosen
+	session *agent.Session
+	kept    app.Kept
+	mode    host.Mode // that the person chose; carried into further sessions
+	turns   int
+
+	cancel context.CancelFunc // of the turn that runs
+}
+
+// errLeave ends the conversation.
+var errLeave = errors.New("leave")
+
+// Run talks until the person leaves. Interrupts are its own matter: one ends
+// the turn that runs, a second one the conversation.
+func Run(ctx context.Context, o Options) error {
+	c := &chat{Options: o, screen: &screen{out: o.Out, style: o.Style}, kept: o.Kept, signals: make(chan os.Signal, 4)}
+	signal.Notify(c.signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(c.signals)
+	if !term.IsTerminal(o.In) || !o.Style.Color {
+		c.lines = bufio.NewReader(o.In)
+	}
+	// The caller's context ends at the first interrupt, which here ends a turn only.
+	ctx = context.WithoutCancel(ctx)
+	if err := c.open(ctx); err != nil {
+		return err
+	}
+	defer func() { c.close(ctx) }()
+	c.past = openHistory(filepath.Join(c.app.Paths.State, "history"))
+	c.welcome()
+	for {
+		text, err := c.ask(ctx)
+		if err == nil && strings.TrimSpace(text) != "" {
+			c.past.add(text)
+			err = c.input(ctx, text)
+		}
+		switch {
+		case errors.Is(err, errLeave), errors.Is(err, io.EOF):
+			c.farewell()
+			return nil
+		case errors.Is(err, term.ErrInterrupt):
+			c.farewell()
+			return fault.New("E1504", "", "interrupted")
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// open begins, or goes on with, the session that c.kept names.
+func (c *chat) open(ctx context.Context) error {
+	a, err := c.Open(ctx, c.kept, c.mode, c.approver())
+	if err != nil {
+		return err
+	}
+	model, err := a.Model(ctx, c.Model)
+	if err != nil {
+		return errors.Join(err, a.Close(ctx))
+	}
+	session, err := a.Conversation(ctx, model.Name)
+	if err != nil {
+		return errors.Join(err, a.Close(ctx))
+	}
+	c.app, c.model, c.session = a, model, session
+	c.recall()
+	return nil
+}
+
+func (c *chat) close(ctx context.Context) {
+	if c.app != nil {
+		if err := c.app.Close(ctx); err != nil {
+			c.complain(err)
+		}
+	}
+}
+
+// recall takes the plan from what was said before.
+func (c *chat) recall() {
+	for _, m := range c.session.Messages() {
+		for _, call := range m.Calls() {
+			if call.Name == "Plan" {
+				c.app.Plans.Restore(c.session.ID, []byte(call.Args))
+			}
+		}
+	}
+}
+
+func (c *chat) approver() host.Approver {
+	if !term.IsTerminal(c.In) {
+		return nil
+	}
+	return &asker{c, &term.Prompt{In: c.In, Out: c.Out, Style: c.Style}}
+}
+
+// asker puts questions between the lines of the conversation. Ctrl-C at a
+// question is a no, and ends the turn.
+type asker struct {
+	chat   *chat
+	prompt *term.Prompt
+}
+
+func (a *asker) Approve(ctx context.Context, q host.Ask) (host.Answer, error) {
+	a.chat.screen.hold(true)
+	defer a.chat.screen.hold(false)
+	answer, err := a.prompt.Approve(ctx, q)
+	if errors.Is(err, term.ErrInterrupt) {
+		select {
+		case a.chat.signals <- os.Interrupt:
+		default:
+		}
+	}
+	return answer, err
+}
+
+func (c *chat) welcome() {
+	s := c.Style
+	c.screen.printf("%s  %s\n", s.Bold("elfhost chat"), s.Dim("/help lists commands, Ctrl-C ends a turn, Ctrl-D leaves"))
+	c.where()
+	c.notes()
+	if n := len(c.session.Messages()); n > 0 {
+		c.screen.printf("%s\n", s.Dim(fmt.Sprintf("going on with %s, %d messages so far", c.session.ID, n)))
+		c.lastWords()
+	}
+}
+
+// where says who answers, how much is asked, and in which folder.
+func (c *chat) where() {
+	c.screen.printf("%s\n", c.Style.Dim(fmt.Sprintf("model %s, mode %s, in %s", term.Line(c.model.Name), c.app.Gate.Current(), term.Line(c.app.Dir))))
+}
+
+// lastWords repeats where an earlier session stopped.
+func (c *chat) lastWords() {
+	messages := c.session.Messages()
+	for i := len(messages) - 1; i >= 0; i-- {
+		if text := strings.TrimSpace(messages[i].Text()); text != "" && messages[i].Role == "assistant" {
+			m := &markdown{out: c.screen, style: c.Style}
+			m.Write(text)
+			m.Close()
+			return
+		}
+	}
+}
+
+func (c *chat) notes() {
+	for _, n := range c.app.TakeNotes() {
+		c.screen.printf("%s\n", c.Style.Yellow("note: "+term.Lines(n)))
+	}
+}
+
+func (c *chat) farewell() {
+	c.notes()
+	if c.turns > 0 && !c.kept.Not {
+		c.screen.printf("%s\n", c.Style.Dim("to go on: elfhost chat -r "+c.session.ID))
+	}
+}
+
+func (c *chat) complain(err error) {
+	c.screen.line()
+	var f *fault.Error
+	text := "error: " + term.Lines(strings.TrimSpace(err.Error()))
+	if errors.As(err, &f) {
+		text += " [" + f.Code + "]"
+		if f.Hint != "" {
+			text += "\nhint: " + term.Lines(f.Hint)
+		}
+	}
+	c.screen.printf("%s\n", c.Style.Red(text))
+}
+
+// ask reads what the person says next. Ctrl-C clears what was written; on an
+// empty line it warns once, then leaves.
+func (c *chat) ask(ctx context.Context) (string, error) {
+	c.screen.line()
+	if c.lines != nil {
+		return c.plainLine(ctx)
+	}
+	for warned := false; ; {
+		e := &term.Editor{In: c.In, Out: c.Out, Style: c.Style, Prompt: "> ", History: c.past.all}
+		text, err := e.Read(ctx)
+		if !errors.Is(err, term.ErrInterrupt) {
+			return text, err
+		}
+		if strings.TrimSpace(text) == "" {
+			if warned {
+				return "", err
+			}
+			c.screen.printf("%s\n", c.Style.Dim("Ctrl-C again leaves"))
+			warned = true
+			continue
+		}
+		c.past.add(text) // not lost: one key up brings it back
+		warned = false
+	}
+}
+
+// plainLine reads a line without any escape sequence; a backslash at its end
+// goes on with the next one.
+func (c *chat) plainLine(ctx context.Context) (string, error) {
+	type read struct {
+		text string
+		err  error
+	}
+	var all strings.Builder
+	mark := "> "
+	for {
+		if term.IsTerminal(c.In) {
+			c.screen.printf("%s", mark)
+		}
+		got := make(chan read, 1)
+		go func() {
+			s, err := c.lines.ReadString('\n')
+			got <- read{s, err}
+		}()
+		var r read
+		select {
+		case r = <-got:
+		case <-c.signals:
+			return "", term.ErrInterrupt
+		}
+		c.screen.mu.Lock()
+		c.screen.middle = false
+		c.screen.mu.Unlock()
+		line := strings.TrimRight(r.text, "\r\n")
+		if r.err != nil && line == "" && all.Len() == 0 {
+			return "", r.err
+		}
+		if rest, more := strings.CutSuffix(line, "\\"); more && r.err == nil {
+			all.WriteString(rest + "\n")
+			mark = "  "
+			continue
+		}
+		return strings.ToValidUTF8(all.String()+line, "\uFFFD"), nil
+	}
+}
+
+// input carries out what was said: a command, or a turn of the agent.
+func (c *chat) input(ctx context.Context, text string) error {
+	if strings.HasPrefix(text, "/") && !strings.HasPrefix(text, "//") {
+		name, args, _ := strings.Cut(text[1:], " ")
+		if name, rest, ok := strings.Cut(name, "\n"); ok {
+			return c.command(ctx, name, rest+" "+args)
+		}
+		return c.command(ctx, name, strings.TrimSpace(args))
+	}
+	return c.turn(ctx, c.model, abi.TextBlock(strings.TrimSpace(text)))
+}

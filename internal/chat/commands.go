@@ -1,0 +1,277 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/builtins/control"
+	"github.com/elfhost/elfhost/host"
+	"github.com/elfhost/elfhost/host/agent"
+	"github.com/elfhost/elfhost/host/archive"
+	"github.com/elfhost/elfhost/internal/app"
+	"github.com/elfhost/elfhost/internal/term"
+)
+
+// verb is a command of the conversation itself.
+type verb struct {
+	name, args, does string
+	run              func(c *chat, ctx context.Context, args string) error
+}
+
+// verbs in the order of /help. Commands from files come after them: none can
+// take one of these names.
+func verbs() []verb {
+	return []verb{
+		{"help", "", "this list", (*chat).help},
+		{"mode", "[plan|ask|acceptEdits|auto]", "show or change how much is asked", (*chat).setMode},
+		{"model", "[PROVIDER/NAME]", "show the models, or let another one answer", (*chat).setModel},
+		{"tools", "", "the tools of this session", (*chat).tools},
+		{"skills", "", "the skills that are at hand", (*chat).skills},
+		{"plan", "", "the plan of this session", (*chat).plan},
+		{"sessions", "[ID]", "earlier sessions of this folder, or go on with one", (*chat).sessions},
+		{"compact", "", "shorten the conversation now", (*chat).compact},
+		{"clear", "", "begin a new session; the old one is kept", (*chat).clear},
+		{"cost", "", "tokens and dollars so far", (*chat).cost},
+		{"exit", "", "leave (Ctrl-D)", func(*chat, context.Context, string) error { return errLeave }},
+	}
+}
+
+func (c *chat) command(ctx context.Context, name, args string) error {
+	if name == "quit" {
+		name = "exit"
+	}
+	for _, v := range verbs() {
+		if v.name == name {
+			return v.run(c, ctx, args)
+		}
+	}
+	x, err := c.expand(ctx, name, args)
+	switch {
+	case errors.Is(err, control.ErrNoCommand):
+		c.complain(fmt.Errorf("/%s: %w; /help lists the commands", name, err))
+		return nil
+	case errors.Is(err, term.ErrInterrupt):
+		return err
+	case err != nil:
+		c.complain(err)
+		return nil
+	}
+	with := c.model
+	if m := x.Command.Model; m != "" {
+		if with, err = c.app.Model(ctx, m); err != nil {
+			c.screen.printf("%s\n", c.Style.Yellow("the command asks for the model "+term.Line(m)+", which is not to be had: "+term.Line(err.Error())))
+			with = c.model
+		}
+	}
+	for _, n := range x.Notes {
+		c.screen.printf("%s\n", c.Style.Yellow(term.Line(n)))
+	}
+	return c.turn(ctx, with, abi.TextBlock(x.Text))
+}
+
+// expand fills in a command from a file; its shell lines can be interrupted.
+func (c *chat) expand(ctx context.Context, name, args string) (control.Expansion, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done, ended := make(chan struct{}), make(chan bool, 1)
+	go func() { ended <- c.interrupts(cancel, done) }()
+	end := c.screen.start()
+	c.screen.say("/" + term.Line(name))
+	x, err := c.app.Command(ctx, fmt.Sprintf("command-%d", c.turns+1), name, args)
+	end()
+	close(done)
+	if <-ended {
+		return x, term.ErrInterrupt
+	}
+	return x, err
+}
+
+func (c *chat) help(ctx context.Context, _ string) error {
+	row := func(name, does string) { c.screen.printf("  %-40s %s\n", name, c.Style.Dim(does)) }
+	for _, v := range verbs() {
+		row(strings.TrimSpace("/"+v.name+" "+v.args), v.does)
+	}
+	for _, cmd := range c.app.Commands.List(ctx, c.app.Rights()) {
+		row(term.Line(strings.TrimSpace("/"+cmd.Name+" "+cmd.Hint)), term.Line(clip(cmd.Description, 100)+" ("+cmd.Source+")"))
+	}
+	c.screen.printf("%s\n", c.Style.Dim("Enter sends. Alt-Enter, Ctrl-J or a backslash before Enter begins a new line. Ctrl-C ends a turn, twice leaves."))
+	return nil
+}
+
+func (c *chat) setMode(_ context.Context, args string) error {
+	if args != "" {
+		if err := c.app.Gate.Switch(host.Mode(args)); err != nil {
+			c.complain(err)
+			return nil
+		}
+		c.mode = host.Mode(args)
+	}
+	c.screen.printf("mode %s\n", c.app.Gate.Current())
+	return nil
+}
+
+func (c *chat) setModel(ctx context.Context, args string) error {
+	if args != "" {
+		m, err := c.app.Model(ctx, args)
+		if err != nil {
+			c.complain(err)
+			return nil
+		}
+		c.model, c.Model = m, m.Name
+		c.screen.printf("model %s\n", term.Line(m.Name))
+		return nil
+	}
+	c.screen.printf("model %s\n", term.Line(c.model.Name))
+	rows, err := c.app.Models(ctx, "")
+	if err != nil {
+		c.complain(err)
+		return nil
+	}
+	for _, r := range rows {
+		for i, m := range r.Models {
+			if i == 20 {
+				c.screen.printf("  %s\n", c.Style.Dim(fmt.Sprintf("and %d more of %s", len(r.Models)-i, term.Line(r.Provider))))
+				break
+			}
+			c.screen.printf("  %s\n", term.Line(m.Name))
+		}
+	}
+	return nil
+}
+
+func (c *chat) tools(context.Context, string) error {
+	gate := c.app.Registry.Gate()
+	for _, t := range c.app.Registry.All() {
+		s := t.Spec()
+		asks := "asks"
+		if host.Safe(s) {
+			asks = "free"
+		}
+		if !gate.Offers(s) {
+			asks = "off"
+		}
+		first, _, _ := strings.Cut(s.Description, "\n")
+		c.screen.printf("  %-20s %-5s %s\n", term.Line(s.Name), asks, c.Style.Dim(term.Line(clip(first, 90))))
+	}
+	return nil
+}
+
+func (c *chat) skills(ctx context.Context, _ string) error {
+	all, err := c.app.Skills().All(ctx, c.app.Rights())
+	if err != nil {
+		c.complain(err)
+		return nil
+	}
+	if len(all) == 0 {
+		c.screen.printf("%s\n", c.Style.Dim("there are no skills"))
+	}
+	for _, s := range all {
+		c.screen.printf("  %-28s %s\n", term.Line(s.Name), c.Style.Dim(term.Line(clip(s.Description, 100))))
+	}
+	return nil
+}
+
+func (c *chat) plan(context.Context, string) error {
+	var list []agent.PlanEntry
+	for _, e := range c.app.Plans.Of(c.session.ID) {
+		list = append(list, agent.PlanEntry(e))
+	}
+	showPlan(c.screen, list)
+	return nil
+}
+
+func (c *chat) sessions(ctx context.Context, args string) error {
+	if args != "" {
+		return c.change(ctx, app.Kept{Resume: args})
+	}
+	all, err := c.app.Sessions.List(ctx, archive.Query{Origin: c.app.SessionOrigin(), Top: true, Limit: 20})
+	if err != nil {
+		c.complain(err)
+		return nil
+	}
+	if len(all) == 0 {
+		c.screen.printf("%s\n", c.Style.Dim("there are no sessions of this folder yet"))
+	}
+	for _, s := range all {
+		mark := " "
+		if s.ID == c.session.ID {
+			mark = "*"
+		}
+		c.screen.printf("%s %s  %s  %s\n", mark, s.ID, s.Updated.Local().Format("2006-01-02 15:04"), term.Line(clip(s.Title, 60)))
+	}
+	return nil
+}
+
+func (c *chat) compact(ctx context.Context, _ string) error {
+	loop, err := c.app.Loop(ctx, c.model, c.Limits)
+	if err != nil {
+		c.complain(err)
+		return nil
+	}
+	before := len(c.session.Messages())
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done, ended := make(chan struct{}), make(chan bool, 1)
+	go func() { ended <- c.interrupts(cancel, done) }()
+	end := c.screen.start()
+	c.screen.say("shortening the conversation")
+	err = loop.Shorten(ctx, c.session)
+	end()
+	close(done)
+	switch {
+	case <-ended:
+		return term.ErrInterrupt
+	case err != nil:
+		c.complain(err)
+	default:
+		c.screen.printf("%d messages became %d\n", before, len(c.session.Messages()))
+	}
+	return nil
+}
+
+func (c *chat) clear(ctx context.Context, _ string) error {
+	return c.change(ctx, app.Kept{Not: c.kept.Not})
+}
+
+// change goes over to another session. When it cannot be opened, the one that
+// is open stays.
+func (c *chat) change(ctx context.Context, to app.Kept) error {
+	was, old := c.kept, *c
+	c.kept = to
+	if err := c.open(ctx); err != nil {
+		c.app, c.model, c.session, c.kept = old.app, old.model, old.session, was
+		c.complain(err)
+		return nil
+	}
+	if err := old.app.Close(ctx); err != nil {
+		c.complain(err)
+	}
+	c.turns = 0
+	c.where()
+	c.notes()
+	if n := len(c.session.Messages()); n > 0 {
+		c.screen.printf("%s\n", c.Style.Dim(fmt.Sprintf("going on with %s, %d messages so far", c.session.ID, n)))
+		c.lastWords()
+	} else {
+		c.screen.printf("%s\n", c.Style.Dim("a new session, "+c.session.ID))
+	}
+	return nil
+}
+
+func (c *chat) cost(context.Context, string) error {
+	u := c.session.Usage()
+	c.screen.printf("%d requests, %d tokens in (%d from the cache), %d out\n", u.Steps, u.Input+u.CacheRead+u.CacheWrite, u.CacheRead, u.Output)
+	if w := c.model.Info.Window; w > 0 {
+		c.screen.printf("%d of %d tokens of context in use\n", u.Context, w)
+	}
+	switch {
+	case c.model.Price == nil && u.Cost == 0:
+		c.screen.printf("the price of %s is not known; [prices] in config.toml can name it\n", term.Line(c.model.Name))
+	default:
+		c.screen.printf("$%.4f\n", u.Cost)
+	}
+	return nil
+}
