@@ -15,8 +15,11 @@ type Symbol struct {
 	Comment string `json:"c,omitempty"` // the first line of the comment before it
 }
 
-// maxText bounds names and comments, in characters.
-const maxText = 100
+// Bounds of what is shown, in characters.
+const (
+	maxText = 100 // of a comment
+	maxName = 300
+)
 
 // extract finds the symbols of a tree, in the order of the text.
 func (l *language) extract(t *tree) []Symbol {
@@ -77,7 +80,7 @@ func (x *extractor) add(n int32, k *kind, depth int) bool {
 		names = []name{{"", n}}
 	}
 	for i, m := range names {
-		s := Symbol{Label: label, Name: line(m.text), Depth: depth}
+		s := Symbol{Label: label, Name: clip(m.text, maxName), Depth: depth}
 		s.First, s.Last = x.lines(m.at)
 		switch {
 		case i == 0:
@@ -116,8 +119,10 @@ func trimmedEnd(src []byte, start, end uint32) uint32 {
 	return end
 }
 
-// line makes one printable, bounded line of a text.
-func line(s string) string {
+// line makes one printable line of a text, as long as a comment may be.
+func line(s string) string { return clip(s, maxText) }
+
+func clip(s string, most int) string {
 	var b strings.Builder
 	n, gap := 0, false
 	for _, r := range strings.ToValidUTF8(s, "\uFFFD") {
@@ -125,7 +130,7 @@ func line(s string) string {
 			gap = n > 0
 			continue
 		}
-		if n >= maxText {
+		if n >= most {
 			b.WriteString("…")
 			break
 		}

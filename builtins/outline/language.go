@@ -2,6 +2,7 @@ package outline
 
 import (
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -61,6 +62,12 @@ func byPath(name string) *language {
 	}
 	return languages[i]
 }
+
+// cppLine matches lines that C does not have.
+var cppLine = regexp.MustCompile(`(?m)^\s*(?:namespace\b[^;(]*\{|template\s*<|class\s+\w+[^;()]*[{:]|using\s+\w+|(?:public|private|protected)\s*:)`)
+
+// looksLikeCPP tells the headers of C++ that end in .h as C's do.
+func looksLikeCPP(src []byte) bool { return cppLine.Match(src[:min(len(src), 256<<10)]) }
 
 func byID(id string) *language {
 	i := slices.IndexFunc(languages, func(l *language) bool { return l.id == id })

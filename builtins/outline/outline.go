@@ -114,7 +114,7 @@ func (o *Outline) outline(ctx context.Context, c host.Call) (abi.Result, error) 
 	}
 	v := textfile.Sniff(src, len(src) <= textfile.HeadSize)
 	if !v.Text() {
-		return abi.Errorf("%s is %s, not text: it has no outline.", show, v.Name), nil
+		return abi.Errorf("%s is not text (%s): it has no outline.", show, v.Name), nil
 	}
 	var text bytes.Buffer
 	if _, err := io.Copy(&text, textfile.NewReader(bytes.NewReader(src), v)); err != nil {
@@ -125,6 +125,9 @@ func (o *Outline) outline(ctx context.Context, c host.Call) (abi.Result, error) 
 
 // describe makes the answer about a text.
 func (o *Outline) describe(ctx context.Context, show, name string, src []byte) (abi.Result, error) {
+	if path.Ext(name) == ".h" && looksLikeCPP(src) {
+		name += "h" // .hh
+	}
 	l, parse := o.parser(name)
 	p := page{file: show, language: "Unknown", lines: countLines(src)}
 	if l == nil {

@@ -204,8 +204,11 @@ func (g *guest) text(at uint32) string {
 	return string(b)
 }
 
-// errMemory: the guest has no place left.
-var errMemory = errors.New("the file needs more memory than a parser may have")
+// What parsers die of in both their homes.
+var (
+	errMemory = errors.New("the file needs more memory than a parser may have")
+	errDeep   = errors.New("the file is nested too deeply")
+)
 
 // reason puts what a guest died of into words.
 func reason(ctx context.Context, err error) error {
@@ -215,7 +218,7 @@ func reason(ctx context.Context, err error) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		return errSlow
 	case errors.Is(err, meter.ErrDepth):
-		return errors.New("the file is nested too deeply")
+		return errDeep
 	case errors.Is(err, errMemory), errors.Is(err, errPack):
 		return err
 	}

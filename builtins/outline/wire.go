@@ -79,7 +79,7 @@ func decodeReply(b []byte) (reply, error) {
 	kept := r.Symbols[:0]
 	depth := -1
 	for _, s := range r.Symbols {
-		s.Label, s.Name, s.Comment = line(s.Label), line(s.Name), line(s.Comment)
+		s.Label, s.Name, s.Comment = line(s.Label), clip(s.Name, maxName), line(s.Comment)
 		if s.Label == "" || s.First < 1 || s.Last < s.First || s.Depth < 0 || s.Depth > min(depth+1, maxDepth) {
 			continue
 		}

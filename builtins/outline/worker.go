@@ -72,7 +72,7 @@ func (w *worker) parse(ctx context.Context, id string, src []byte) (reply, error
 		if ctx.Err() != nil {
 			return reply{}, context.Cause(ctx)
 		}
-		if !used || errors.Is(err, errSlow) {
+		if !used || errors.Is(err, errSlow) || errors.Is(err, errMemory) {
 			return reply{}, err
 		}
 	}
@@ -176,7 +176,11 @@ func (p *process) ask(ctx context.Context, id string, src []byte, timeout time.D
 		return reply{}, context.Cause(limited)
 	}
 	_ = p.cmd.Wait() // it is dead or will be: p.kill was called
-	if why := p.stderr.reason(); why != "" {
+	why, err := p.stderr.reason()
+	if err != nil {
+		return reply{}, err
+	}
+	if why != "" {
 		return reply{}, fmt.Errorf("%w: %s", errWorker, why)
 	}
 	return reply{}, fmt.Errorf("%w: %s", errWorker, p.cmd.ProcessState)
@@ -201,15 +205,16 @@ func (t *tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// reason is one line about why a worker died. Call it after Wait.
-func (t *tail) reason() string {
+// reason is one line about why a worker died, or the error for what is known.
+// Call it after Wait.
+func (t *tail) reason() (string, error) {
 	s := string(t.b)
 	switch {
 	case strings.Contains(s, "out of memory") || strings.Contains(s, "cannot allocate") || strings.Contains(s, "failed to allocate"):
-		return "the file needs more memory than a parser may have"
+		return "", errMemory
 	case strings.Contains(s, "stack overflow"), strings.Contains(s, "stack exceeds"):
-		return "the file is nested too deeply"
+		return "", errDeep
 	}
 	first, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
-	return line(first)
+	return line(first), nil
 }
