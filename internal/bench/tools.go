@@ -26,7 +26,7 @@ import (
 // Tools measures the native tools against the programs that people would use
 // instead: ripgrep, sed, cp and a bare shell.
 func Tools(ctx context.Context, w io.Writer) error {
-	for _, f := range []func(context.Context, io.Writer) error{searches, reading, editing, commands} {
+	for _, f := range []func(context.Context, io.Writer) error{searches, reading, editing, outlines, commands} {
 		if err := f(ctx, w); err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/elfhost/elfhost/builtins/outline"
 	"github.com/elfhost/elfhost/host/reach"
 	"github.com/elfhost/elfhost/internal/bench"
 )
@@ -13,6 +14,9 @@ import (
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == reach.SandboxVerb {
 		os.Exit(reach.SandboxMain(os.Args[2:]))
+	}
+	if len(os.Args) > 1 && os.Args[1] == outline.Verb {
+		os.Exit(outline.Child(os.Stdin, os.Stdout, os.Stderr))
 	}
 	if err := bench.Tools(context.Background(), os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "tools:", err)
