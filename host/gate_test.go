@@ -21,6 +21,8 @@ func TestTables(t *testing.T) {
 		"list_skills": Builtin, "read_skill": Builtin, "Notify": Builtin, "SessionsYield": Builtin, "SessionsHistory": Builtin,
 		"subagent_list": Builtin, "subagent_status": Builtin, "SessionsList": Builtin, "skillhub_search": Builtin,
 		"ReadFile": Builtin, "search": Builtin, "rg": Builtin, "file_outline": Builtin, "Plan": Builtin, "ImageAnalysis": Bundled,
+		"mcp__search__search": Builtin, "mcp__search__rg": Builtin, "mcp__search__file_outline": Builtin,
+		"mcp__skills__list_skills": Builtin, "mcp__skills__read_skill": Builtin,
 	} {
 		for _, from := range []Source{Builtin, Bundled, Plugin, MCP} {
 			if got := Safe(Spec{Name: name, Origin: Origin{Source: from}}); got != (from == src) {
@@ -28,7 +30,7 @@ func TestTables(t *testing.T) {
 			}
 		}
 	}
-	if len(safe) != 21 || len(edits) != 4 || len(inheritable) != 3 {
+	if len(safe) != 26 || len(edits) != 4 || len(inheritable) != 3 {
 		t.Errorf("the tables have %d, %d and %d entries", len(safe), len(edits), len(inheritable))
 	}
 	for _, name := range []string{"Bash", "Shell", "Write", "Edit", "spawn_agent", "Subagent", "skillhub_install", "slash_command", "SessionsSpawn", "SessionsSend", "mcp__a__Read", "read"} {

@@ -16,6 +16,9 @@ var safe = map[string]Source{
 	"Notify": Builtin, "SessionsYield": Builtin, "SessionsHistory": Builtin, "SessionsList": Builtin,
 	"subagent_list": Builtin, "subagent_status": Builtin,
 	"ReadFile": Builtin, "search": Builtin, "rg": Builtin, "file_outline": Builtin, "Plan": Builtin,
+	// The same under the names of the built-in MCP providers.
+	"mcp__search__search": Builtin, "mcp__search__rg": Builtin, "mcp__search__file_outline": Builtin,
+	"mcp__skills__list_skills": Builtin, "mcp__skills__read_skill": Builtin,
 }
 
 // edits are the tools that acceptEdits frees; what they may write is bounded

@@ -181,6 +181,9 @@ func (f *callFlags) run(ctx context.Context, s streams, args []string) error {
 	if f.record != "" {
 		within = sandbox.Record(ctx, &rec)
 	}
+	if err := a.MCP.Await(ctx, args[0]); err != nil {
+		return fault.Wrap("E1310", "`elfhost mcp test` says more", err)
+	}
 	res := a.Registry.Invoke(within, f.call(s, a, args[0], input, &w))
 	if err := errors.Join(state.save(), f.print(s, res)); err != nil {
 		return err

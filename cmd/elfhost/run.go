@@ -85,6 +85,7 @@ func (f *runFlags) run(ctx context.Context, s streams, prompt string) error {
 		return err
 	}
 	defer a.Close(context.WithoutCancel(ctx))
+	a.MCP.Start() // beside the first turn, which does not wait for them
 	chosen, err := a.Model(ctx, f.model)
 	if err != nil {
 		return err

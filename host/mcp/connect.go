@@ -111,7 +111,10 @@ func (c *conn) initialize(ctx context.Context) error {
 func (c *conn) options() []client.ClientOption {
 	opts := []client.ClientOption{
 		client.WithDiscoverTimeout(c.l.s.Startup / 4), // servers from before 2026-07-28 may not answer it at all
-		client.WithElicitationHandler(c), client.WithMaxInputRoundTrips(8),
+		client.WithMaxInputRoundTrips(8),
+	}
+	if c.l.c.opt.Elicit != nil {
+		opts = append(opts, client.WithElicitationHandler(c))
 	}
 	if len(c.l.c.opt.Roots) > 0 {
 		opts = append(opts, client.WithRootsHandler(c))

@@ -62,8 +62,7 @@ func (c *conn) pause() func() {
 func (c *conn) Elicit(ctx context.Context, r mcp.ElicitationRequest) (*mcp.ElicitationResult, error) {
 	out := &mcp.ElicitationResult{}
 	out.Action = mcp.ElicitationResponseActionDecline
-	ask := c.l.c.opt.Elicit
-	if ask == nil || r.Params.Mode == mcp.ElicitationModeURL {
+	if r.Params.Mode == mcp.ElicitationModeURL {
 		return out, nil
 	}
 	e, err := elicitation(c.l.s.Name, r.Params)
@@ -71,7 +70,7 @@ func (c *conn) Elicit(ctx context.Context, r mcp.ElicitationRequest) (*mcp.Elici
 		return nil, err
 	}
 	defer c.pause()()
-	reply, err := ask(ctx, e)
+	reply, err := c.l.c.opt.Elicit(ctx, e)
 	if err != nil {
 		out.Action = mcp.ElicitationResponseActionCancel
 		return out, nil

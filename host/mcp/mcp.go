@@ -56,9 +56,10 @@ type Server struct {
 }
 
 // Digest identifies what would be started or reached. Another digest is
-// another server: nothing that was agreed to for one holds for the other.
+// another server: nothing that was agreed to for one holds for the other. The
+// folder does not count: one server may serve several projects.
 func (s Server) Digest() string {
-	b, _ := json.Marshal([]any{s.Name, s.Command, s.Args, s.Dir, s.Env, s.URL, s.SSE, slices.Sorted(maps.Keys(s.Headers))})
+	b, _ := json.Marshal([]any{s.Name, s.Command, s.Args, s.Env, s.URL, s.SSE, slices.Sorted(maps.Keys(s.Headers))})
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
 }
@@ -97,7 +98,7 @@ type Options struct {
 	// Consent is asked before definitions that are new or changed since they
 	// were agreed to are offered. Nil: they stay held.
 	Consent func(context.Context, Change) (bool, error)
-	// Elicit answers a server that asks the person something. Nil: declined.
+	// Elicit answers a server that asks the person something. Nil: not offered to servers.
 	Elicit func(context.Context, Elicitation) (Reply, error)
 	// Sample answers a server that asks for a model. Nil: not offered to servers.
 	Sample func(context.Context, Sampling) (Sampled, error)
@@ -205,6 +206,18 @@ func (c *Client) Connect(ctx context.Context, name string) error {
 	}
 	_, err = l.up(ctx)
 	return err
+}
+
+// Held gives the definitions that a server's changes would bring.
+func (c *Client) Held(name string) []host.Spec {
+	l, err := c.link(name)
+	if err != nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ch, _ := l.change()
+	return append(ch.Added, ch.Altered...)
 }
 
 // Agree accepts the definitions that a server holds back, as if Consent had.

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
@@ -204,7 +205,7 @@ func (c *stdioClient) line(m any) {
 }
 
 // Serve speaks with one client over two streams until its input ends or ctx
-// does. Calls that run are then cancelled and waited for. in is read on until
+// does. Calls that run then have a moment to end, are cancelled and waited for. in is read on until
 // it gives something or fails, even after ctx has ended.
 func (b *Bridge) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	c := &stdioClient{notes: make(chan mcp.JSONRPCNotification, maxQueued), awaiting: map[string]chan json.RawMessage{}}
@@ -219,7 +220,7 @@ func (b *Bridge) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	var work sync.WaitGroup
 	defer work.Wait()
 	defer cancel()
-	work.Go(func() { c.announce(ctx) })
+	go c.announce(ctx)
 	lines, failed := read(ctx, in)
 	slots := make(chan struct{}, maxAtOnce)
 	for {
@@ -227,6 +228,7 @@ func (b *Bridge) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case err := <-failed:
+			within(&work, lastAnswers, cancel)
 			return err
 		case line := <-lines:
 			if err := b.take(ctx, c, line, slots, &work); err != nil {
@@ -234,6 +236,16 @@ func (b *Bridge) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 			}
 		}
 	}
+}
+
+// lastAnswers is how long calls may go on after the client's input has ended:
+// a script may have closed it right behind its last request.
+const lastAnswers = 2 * time.Second
+
+func within(work *sync.WaitGroup, d time.Duration, cancel func()) {
+	timer := time.AfterFunc(d, cancel)
+	defer timer.Stop()
+	work.Wait()
 }
 
 // announce writes notifications that no answer follows.

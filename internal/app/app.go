@@ -22,6 +22,7 @@ import (
 	"github.com/elfhost/elfhost/host/agent"
 	"github.com/elfhost/elfhost/host/archive"
 	"github.com/elfhost/elfhost/host/audit"
+	"github.com/elfhost/elfhost/host/mcp"
 	"github.com/elfhost/elfhost/host/policy"
 	"github.com/elfhost/elfhost/host/reach"
 	"github.com/elfhost/elfhost/host/sandbox"
@@ -67,6 +68,9 @@ type App struct {
 	Loader   *sandbox.Loader
 	Audit    *audit.Log
 	Plugins  []*sandbox.Plugin
+	MCP      *mcp.Client // servers start with MCP.Start, or at a call
+
+	all      *host.Registry   // every tool; Registry may be a view of it
 	Sessions *archive.Archive // opens nothing before it is used
 	Plans    *control.Plans
 	Commands *control.Commands
@@ -119,15 +123,9 @@ func (a *App) findPlaces(context.Context) error {
 		}
 		a.Paths = p
 	}
-	dir, err := filepath.Abs(a.opt.Dir)
-	if err == nil {
-		dir, err = filepath.EvalSymlinks(dir)
-	}
+	dir, err := Workspace(a.opt.Dir)
 	if err != nil {
-		return fault.New("E1004", "--dir names the folder that the agent works in", "the workspace %q: %w", a.opt.Dir, err)
-	}
-	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
-		return fault.New("E1004", "--dir names the folder that the agent works in", "the workspace %q is not a folder", dir)
+		return err
 	}
 	a.Dir = dir
 	return nil
@@ -149,6 +147,22 @@ func (a *App) readRules(context.Context) error {
 		a.opt.Tools = a.Config.Tools
 	}
 	return nil
+}
+
+// Workspace is the folder that --dir names, absolute and without links; "" is
+// the current one.
+func Workspace(name string) (string, error) {
+	dir, err := filepath.Abs(name)
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if err != nil {
+		return "", fault.New("E1004", "--dir names the folder that the agent works in", "the workspace %q: %w", name, err)
+	}
+	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
+		return "", fault.New("E1004", "--dir names the folder that the agent works in", "the workspace %q is not a folder", dir)
+	}
+	return dir, nil
 }
 
 // SessionDir holds the whole of what was clipped, and the logs of commands. It

@@ -107,6 +107,7 @@ func (a *App) keep(s host.Spec) bool {
 
 func (a *App) register(ctx context.Context) error {
 	all := host.New(host.Options{Gate: a.Gate, Spill: a.spill, Log: a.opt.Log})
+	a.all = all
 	for _, step := range steps {
 		tools, err := step.tools(ctx, a)
 		if err != nil {
@@ -119,7 +120,7 @@ func (a *App) register(ctx context.Context) error {
 	a.Registry = all
 	if a.opt.Tools != nil {
 		for _, name := range a.opt.Tools {
-			if !all.Has(name) {
+			if !all.Has(name) && !a.servesTool(name) {
 				return fault.New("E1301", "`elfhost tools` lists them", "--tools names %q, which is no tool here", name)
 			}
 		}

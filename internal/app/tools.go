@@ -28,6 +28,7 @@ var steps = []step{
 	{"Sub-Agent", agentTools},
 	{"Sub-Agent Query", agentQueries},
 	{"Slash Command", commandTools},
+	{"MCP", mcpTools},
 	{"Control", controlTools},
 	{"Plugins", folderPlugins},
 }

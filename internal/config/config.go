@@ -76,7 +76,7 @@ type MCPServer struct {
 	HeadersEnv map[string]string `toml:"headers_env" doc:"headers whose value is in an environment variable"`
 	Tools      []string          `toml:"tools" doc:"the tools to offer, by the server's names; all when empty"`
 	Timeout    Duration          `toml:"timeout" default:"60s" doc:"of one call"`
-	Startup    Duration          `toml:"startup" default:"30s" doc:"until it has to be ready"`
+	Startup    Duration          `toml:"startup" default:"10s" doc:"until it has to be ready"`
 	Disabled   bool              `toml:"disabled" doc:"not started"`
 }
 

@@ -77,7 +77,7 @@ command = ["sh"]
 	if pr := c.Providers["local"]; len(c.Providers) != 1 || pr.Kind != "openai-chat" || pr.Timeout.Duration != 10*time.Minute {
 		t.Errorf("providers %+v", c.Providers)
 	}
-	if len(c.Hooks) != 0 || len(c.MCP.Servers) != 1 || c.MCP.Servers["git"].Startup.Duration != 30*time.Second {
+	if len(c.Hooks) != 0 || len(c.MCP.Servers) != 1 || c.MCP.Servers["git"].Startup.Duration != 10*time.Second {
 		t.Errorf("hooks %v, servers %v", c.Hooks, c.MCP.Servers)
 	}
 	notes := strings.Join(c.Notes(), "\n")

@@ -49,6 +49,9 @@ func dialect(ctx context.Context, b *bytes.Buffer, name string, seen map[string]
 	defer a.Close(ctx)
 	var also []string
 	for _, t := range a.Registry.All() {
+		if t.Spec().Defer { // another name of a tool
+			continue
+		}
 		s := t.Spec()
 		if seen[s.Name] {
 			also = append(also, "`"+s.Name+"`")

@@ -1,0 +1,352 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/elfhost/elfhost/host"
+	"github.com/elfhost/elfhost/host/mcp"
+	"github.com/elfhost/elfhost/internal/app"
+	"github.com/elfhost/elfhost/internal/config"
+	"github.com/elfhost/elfhost/internal/fault"
+	"github.com/elfhost/elfhost/internal/term"
+)
+
+func mcpVerb(s streams) *cobra.Command {
+	c := &cobra.Command{
+		Use: "mcp", Short: "Use MCP servers, and be one",
+		Long: "Use the tools of MCP servers, and show this program's tools to MCP clients.",
+		Args: noArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(mcpAddVerb(s), mcpListVerb(s), mcpRemoveVerb(s), mcpTestVerb(s), mcpTrustVerb(s), mcpAgreeVerb(s), mcpLoginVerb(s), mcpServeVerb(s), mcpConfigVerb(s))
+	return c
+}
+
+func userConfig() (config.Paths, error) {
+	p, err := config.FindPaths(os.Getenv)
+	return p, fault.Wrap("E1002", "", err)
+}
+
+func mcpAddVerb(s streams) *cobra.Command {
+	var m config.MCPServer
+	var env, headers, headersEnv []string
+	var timeout time.Duration
+	var sse bool
+	c := &cobra.Command{
+		Use: "add NAME {URL | -- COMMAND [ARG...]}", Short: "Add a server to the user's configuration",
+		Example: `  elfhost mcp add files -- npx -y @modelcontextprotocol/server-filesystem .
+  elfhost mcp add github https://api.githubcopilot.com/mcp/ --header-env Authorization=GITHUB_AUTH`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) >= 2 && (c.ArgsLenAtDash() == 1 || c.ArgsLenAtDash() < 0 && len(args) == 2) {
+				return nil
+			}
+			return fault.New("E1001", "write -- before a command: elfhost mcp add files -- npx -y SERVER", "mcp add takes a name, and a URL or a command after --")
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			p, err := userConfig()
+			if err != nil {
+				return err
+			}
+			if c.ArgsLenAtDash() == 1 {
+				m.Command, m.Args = args[1], args[2:]
+			} else if m.URL = args[1]; sse {
+				m.Transport = "sse"
+			}
+			if m.Env, err = pairs("--env", env, "="); err != nil {
+				return err
+			}
+			if m.Headers, err = pairs("--header", headers, ":"); err != nil {
+				return err
+			}
+			if m.HeadersEnv, err = pairs("--header-env", headersEnv, "="); err != nil {
+				return err
+			}
+			m.Timeout.Duration = timeout
+			if err := config.AddServer(p.UserConfig(), args[0], m); err != nil {
+				hint := "a name holds letters, digits, - and single _"
+				if errors.Is(err, fs.ErrExist) {
+					hint = "`elfhost mcp remove " + args[0] + "` takes it out first"
+				}
+				return fault.Wrap("E1001", hint, err)
+			}
+			fmt.Fprintf(s.err, "elfhost: added %s to %s; `elfhost mcp test %s` starts it and lists its tools\n", term.Line(args[0]), p.UserConfig(), term.Line(args[0]))
+			return nil
+		},
+	}
+	fl := c.Flags()
+	fl.StringArrayVar(&env, "env", nil, "NAME=VALUE, a variable it is given; it stands in the file")
+	fl.StringArrayVar(&m.EnvFrom, "env-from", nil, "a variable that it is given from the environment")
+	fl.StringArrayVar(&headers, "header", nil, "'Name: value', sent with every request; it stands in the file")
+	fl.StringArrayVar(&headersEnv, "header-env", nil, "Name=VARIABLE, a header whose value is in the environment")
+	fl.StringSliceVar(&m.Tools, "only", nil, "offer these of its tools only, by its own names")
+	fl.StringVar(&m.Cwd, "cwd", "", "the folder it is started in; the workspace when empty")
+	fl.DurationVar(&timeout, "timeout", 0, "of one call (60s)")
+	fl.BoolVar(&sse, "sse", false, "the URL speaks the older HTTP+SSE")
+	return c
+}
+
+func pairs(flag string, list []string, sep string) (map[string]string, error) {
+	var out map[string]string
+	for _, l := range list {
+		k, v, ok := strings.Cut(l, sep)
+		if !ok || strings.TrimSpace(k) == "" {
+			return nil, fault.New("E1001", "", "%s takes NAME%sVALUE", flag, sep)
+		}
+		if out == nil {
+			out = map[string]string{}
+		}
+		out[strings.TrimSpace(k)] = strings.TrimSpace(v)
+	}
+	return out, nil
+}
+
+func mcpRemoveVerb(s streams) *cobra.Command {
+	return &cobra.Command{
+		Use: "remove NAME", Short: "Take a server out of the user's configuration", Args: exactly(1, "a server's name"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			p, err := userConfig()
+			if err != nil {
+				return err
+			}
+			if err := config.RemoveServer(p.UserConfig(), args[0]); err != nil {
+				return fault.Wrap("E1001", "`elfhost mcp list` names the servers", err)
+			}
+			fmt.Fprintf(s.err, "elfhost: removed %s from %s\n", term.Line(args[0]), p.UserConfig())
+			return nil
+		},
+	}
+}
+
+func mcpListVerb(s streams) *cobra.Command {
+	var f sessionFlags
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "list", Short: "List the servers and what is known of their tools", Long: "List the servers and what is known of their tools. Nothing is started.", Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			f.noInput = true
+			a, err := f.session(c.Context(), s, app.Options{})
+			if err != nil {
+				return err
+			}
+			defer a.Close(context.WithoutCancel(c.Context()))
+			all := a.MCP.Status()
+			if asJSON {
+				return json.NewEncoder(s.out).Encode(all)
+			}
+			for _, st := range all {
+				fmt.Fprintf(s.out, "%-20s %s\n", term.Line(st.Name), toolCount(st))
+			}
+			return nil
+		},
+	}
+	f.register(c)
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+func toolCount(st mcp.Status) string {
+	switch n := len(st.Tools); n {
+	case 0:
+		return "not started yet"
+	case 1:
+		return "1 tool"
+	default:
+		return fmt.Sprintf("%d tools", n)
+	}
+}
+
+func mcpTestVerb(s streams) *cobra.Command {
+	var f sessionFlags
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "test [NAME...]", Short: "Start servers and list their tools",
+		RunE: func(c *cobra.Command, args []string) error {
+			f.noInput = true
+			a, err := f.session(c.Context(), s, app.Options{})
+			if err != nil {
+				return err
+			}
+			defer a.Close(context.WithoutCancel(c.Context()))
+			if len(args) == 0 {
+				for _, st := range a.MCP.Status() {
+					args = append(args, st.Name)
+				}
+			}
+			return testServers(c.Context(), s, a, args, asJSON)
+		},
+	}
+	f.register(c)
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+func testServers(ctx context.Context, s streams, a *app.App, names []string, asJSON bool) error {
+	errs := make(chan error, len(names))
+	for _, n := range names {
+		go func() { errs <- a.MCP.Connect(ctx, n) }()
+	}
+	var all []error
+	for range names {
+		all = append(all, <-errs)
+	}
+	failed := errors.Join(all...)
+	status := slices.DeleteFunc(a.MCP.Status(), func(st mcp.Status) bool { return !slices.Contains(names, st.Name) })
+	if asJSON {
+		if err := json.NewEncoder(s.out).Encode(status); err != nil {
+			return err
+		}
+	} else {
+		for _, st := range status {
+			showServer(s, a, st)
+		}
+	}
+	return fault.Wrap("E1310", "", failed)
+}
+
+func showServer(s streams, a *app.App, st mcp.Status) {
+	fmt.Fprintf(s.out, "%s: %s", term.Line(st.Name), st.State)
+	if st.Server != "" {
+		fmt.Fprintf(s.out, ", %s, protocol %s", term.Line(st.Server), term.Line(st.Version))
+	}
+	fmt.Fprintln(s.out)
+	for _, n := range st.Tools {
+		sp, _ := a.Registry.Spec(n)
+		fmt.Fprintf(s.out, "  %-40s %s\n", term.Line(n), short(term.Line(firstLine(sp.Description)), 80))
+	}
+	for _, n := range st.Held {
+		fmt.Fprintf(s.out, "  %-40s held: `elfhost mcp agree %s` accepts it\n", term.Line(n), term.Line(st.Name))
+	}
+	for _, r := range st.Refused {
+		fmt.Fprintf(s.out, "  refused: %s\n", term.Line(r))
+	}
+}
+
+func mcpAgreeVerb(s streams) *cobra.Command {
+	var f sessionFlags
+	c := &cobra.Command{
+		Use: "agree NAME", Short: "Accept what a server changed about its tools",
+		Long: "A server's tools are offered as they were when it was added. Start it, and accept\nthe definitions that are new or changed since.",
+		Args: exactly(1, "a server's name"),
+		RunE: func(c *cobra.Command, args []string) error {
+			f.noInput = true
+			a, err := f.session(c.Context(), s, app.Options{})
+			if err != nil {
+				return err
+			}
+			defer a.Close(context.WithoutCancel(c.Context()))
+			if err := a.MCP.Connect(c.Context(), args[0]); err != nil {
+				return fault.Wrap("E1310", "", err)
+			}
+			for _, sp := range a.MCP.Held(args[0]) {
+				fmt.Fprintf(s.out, "%s\n%s\n%s\n\n", term.Line(sp.Name), term.Lines(sp.Description), term.Line(string(sp.Input)))
+			}
+			return fault.Wrap("E1310", "", a.MCP.Agree(args[0]))
+		},
+	}
+	f.register(c)
+	return c
+}
+
+func mcpTrustVerb(s streams) *cobra.Command {
+	var dir string
+	var accept string
+	c := &cobra.Command{
+		Use: "trust NAME", Short: "Allow a server that this project names",
+		Long: `A project may name MCP servers, in .elfhost/config.toml or in the .mcp.json of
+other agents. None is started before a person has seen what it would start and
+allows it. Any change of it has to be allowed again.`,
+		Args: exactly(1, "a server's name"),
+		RunE: func(c *cobra.Command, args []string) error {
+			p, err := userConfig()
+			if err != nil {
+				return err
+			}
+			root, err := app.Workspace(dir)
+			if err != nil {
+				return err
+			}
+			all, err := config.ProjectServers(root)
+			if err != nil {
+				return fault.Wrap("E1002", "", err)
+			}
+			i := slices.IndexFunc(all, func(x config.ProjectServer) bool { return x.Name == args[0] })
+			if i < 0 {
+				return fault.New("E1001", "", "this project names no MCP server %q", args[0])
+			}
+			if err := all[i].Check(args[0]); err != nil {
+				return fault.Wrap("E1002", "", err)
+			}
+			digest := all[i].Digest(root)
+			fmt.Fprint(s.err, describeServer(all[i]))
+			switch {
+			case accept == digest:
+			case accept != "":
+				return fault.New("E1202", "look at it again: its digest is "+digest, "--accept names another server than this one")
+			case !term.IsTerminal(s.in):
+				return fault.New("E1201", "a script accepts exactly this with --accept "+digest, "the server %s is not trusted", args[0])
+			default:
+				if err := askTrust(c.Context(), s, all[i]); err != nil {
+					return err
+				}
+			}
+			return p.TrustServer(root, all[i])
+		},
+	}
+	c.Flags().StringVarP(&dir, "dir", "C", "", "the project's folder")
+	c.Flags().StringVar(&accept, "accept", "", "accept the server with this digest, without a question")
+	return c
+}
+
+// askTrust asks the person at the terminal.
+func askTrust(ctx context.Context, s streams, p config.ProjectServer) error {
+	args, err := json.Marshal(map[string]any{"command": append([]string{p.Command}, p.Args...), "url": p.URL})
+	if err != nil {
+		return err
+	}
+	ask := term.Prompt{In: s.in, Out: s.err, Style: term.StyleOf(s.err, os.Getenv)}
+	answer, err := ask.Approve(ctx, host.Ask{
+		Call: host.Call{Tool: p.Name, Args: args}, Spec: host.Spec{Name: p.Name, Origin: host.Origin{Source: host.MCP, Name: p.Name}},
+		Why: "named in " + p.File, Risks: []string{"it runs outside the sandbox, as you"}, Final: true,
+	})
+	if err == nil && !answer.Allow {
+		err = fault.New("E1202", "", "the server %s is not trusted", p.Name)
+	}
+	return err
+}
+
+// describeServer shows everything that would be started, and with what.
+func describeServer(p config.ProjectServer) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s, named in %s\n", term.Line(p.Name), term.Line(p.File))
+	if p.Command != "" {
+		fmt.Fprintf(&b, "  starts  %s\n", term.Line(p.Command))
+		for _, a := range p.Args {
+			fmt.Fprintf(&b, "          %s\n", term.Line(a))
+		}
+		if p.Cwd != "" {
+			fmt.Fprintf(&b, "  in      %s\n", term.Line(p.Cwd))
+		}
+	} else {
+		fmt.Fprintf(&b, "  reaches %s\n", term.Line(p.URL))
+	}
+	for label, m := range map[string]map[string]string{"env": p.Env, "header": p.Headers, "header from": p.HeadersEnv} {
+		for _, k := range slices.Sorted(maps.Keys(m)) {
+			fmt.Fprintf(&b, "  %s %s = %s\n", label, term.Line(k), term.Line(m[k]))
+		}
+	}
+	for _, k := range p.EnvFrom {
+		fmt.Fprintf(&b, "  env from %s\n", term.Line(k))
+	}
+	b.WriteString("  It runs as you, outside the sandbox, and can do what you can.\n")
+	return b.String()
+}

@@ -1,0 +1,286 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/elfhost/elfhost/host"
+	"github.com/elfhost/elfhost/host/mcp"
+	"github.com/elfhost/elfhost/host/policy"
+	"github.com/elfhost/elfhost/host/reach"
+	"github.com/elfhost/elfhost/host/sandbox"
+	"github.com/elfhost/elfhost/internal/config"
+	"github.com/elfhost/elfhost/internal/fault"
+)
+
+// provider is a built-in MCP server: tools of this process, which may also be
+// called by the names that the server's would have. Its tools are those that
+// an earlier step registered under their plain names; a session in which one
+// is not registered does not have it here either.
+type provider struct {
+	name     string
+	eligible func(*App) bool // nil: in every session
+	tools    []string
+}
+
+// providers is the table of built-in MCP servers. To add one, register its
+// tools in a step of tools.go and add a line here; names that are safe under
+// their plain names need a line in host/tables.go as well.
+var providers = []provider{
+	{name: "search", tools: []string{"search", "rg", "file_outline"}},
+	{name: "skills", tools: []string{"list_skills", "read_skill"}},
+}
+
+// alias is a tool under another name. It is called, not offered.
+type alias struct {
+	host.Tool
+	name string
+}
+
+func (t alias) Spec() host.Spec {
+	s := t.Tool.Spec()
+	s.Name, s.Defer = t.name, true
+	return s
+}
+
+// mcpTools makes the built-in servers' names known, and those servers' that
+// the person configured or trusts. Nothing is started.
+func mcpTools(_ context.Context, a *App) ([]host.Tool, error) {
+	if err := a.openMCP(); err != nil {
+		return nil, err
+	}
+	var out []host.Tool
+	for _, p := range providers {
+		if p.eligible != nil && !p.eligible(a) {
+			continue
+		}
+		for _, name := range p.tools {
+			if t, ok := a.all.Get(name); ok {
+				out = append(out, alias{t, mcp.Name(p.name, name)})
+			}
+		}
+	}
+	return out, nil
+}
+
+func (a *App) openMCP() error {
+	o := mcp.Options{
+		HTTP: a.HTTP, Runner: &reach.Runner{}, Registry: a.all, Pins: filepath.Join(a.Paths.State, "mcp"), Version: version(),
+		Roots: []string{a.Dir}, Consent: a.consentMCP,
+	}
+	if must, _ := a.Policy.RequireSandbox(); must {
+		o.Runner = a.Runner
+	}
+	if a.opt.Approver != nil {
+		o.Elicit, o.Sample = a.elicit, a.sample
+	}
+	if a.opt.Log != nil {
+		o.Log = func(server, level, text string) {
+			a.opt.Log.Debug(a.Secrets.Scrub.String(text), "mcp", server, "level", level)
+		}
+	}
+	a.MCP = mcp.NewClient(o)
+	a.closers = append(a.closers, a.MCP.Close)
+	servers, err := a.Servers()
+	if err != nil {
+		return err
+	}
+	for _, s := range servers {
+		if err := a.MCP.Add(s); err != nil {
+			a.note("the MCP server %s is left out: %v", s.Name, err)
+		}
+	}
+	return nil
+}
+
+// version is this program's, as servers are told.
+func version() string {
+	if b, ok := debug.ReadBuildInfo(); ok && b.Main.Version != "" {
+		return b.Main.Version
+	}
+	return "devel"
+}
+
+// Servers are the MCP servers of this session: the user's, and those of the
+// project that the user trusts. What is left out is noted.
+func (a *App) Servers() ([]mcp.Server, error) {
+	var out []mcp.Server
+	add := func(name string, s config.MCPServer) {
+		if s.Disabled {
+			return
+		}
+		made, err := a.server(name, s)
+		if err != nil {
+			a.note("the MCP server %s is left out: %v", name, err)
+			return
+		}
+		out = append(out, made)
+	}
+	for name, s := range a.Config.MCP.Servers {
+		add(name, s)
+	}
+	project, err := config.ProjectServers(a.Dir)
+	if err != nil {
+		a.note("the project's MCP servers are left out: %v", err)
+	}
+	trusted, err := a.Paths.TrustedServers(a.Dir)
+	if err != nil {
+		return nil, fault.Wrap("E1002", "", err)
+	}
+	for _, p := range project {
+		if _, own := a.Config.MCP.Servers[p.Name]; own {
+			continue
+		}
+		if _, ok := trusted[p.Digest(a.Dir)]; !ok {
+			a.note("the MCP server %s of %s is not used: `elfhost mcp trust %s` shows what it would start", p.Name, p.File, p.Name)
+			continue
+		}
+		add(p.Name, p.MCPServer)
+	}
+	slices.SortFunc(out, func(x, y mcp.Server) int { return strings.Compare(x.Name, y.Name) })
+	return out, nil
+}
+
+// server fills in what a configuration leaves open. Rights: that the person
+// named it is the grant, the policy stays the ceiling.
+func (a *App) server(name string, s config.MCPServer) (mcp.Server, error) {
+	if err := s.Check(name); err != nil {
+		return mcp.Server{}, err
+	}
+	m := mcp.Server{
+		Name: name, Dir: a.Dir, SSE: s.Transport == "sse", Tools: s.Tools, Timeout: s.Timeout.Duration, Startup: s.Startup.Duration,
+		Tokens: a.Secrets.Store, Headers: map[string]string{},
+	}
+	var err error
+	expand := func(text string) string {
+		out, e := config.Expand(text, a.env)
+		err = errors.Join(err, e)
+		return out
+	}
+	m.Command, m.URL = expand(s.Command), expand(s.URL)
+	for _, arg := range s.Args {
+		m.Args = append(m.Args, expand(arg))
+	}
+	if s.Cwd != "" {
+		m.Dir = s.Cwd
+		if !filepath.IsAbs(m.Dir) {
+			m.Dir = filepath.Join(a.Dir, m.Dir)
+		}
+	}
+	for k, v := range s.Env {
+		m.Env = append(m.Env, k+"="+expand(v))
+	}
+	for _, k := range s.EnvFrom {
+		if v := a.env(k); v != "" {
+			a.Secrets.Scrub.Add(v)
+			m.Env = append(m.Env, k+"="+v)
+		}
+	}
+	slices.Sort(m.Env)
+	for k, v := range s.Headers {
+		m.Headers[k] = expand(v)
+		a.Secrets.Scrub.Add(m.Headers[k])
+	}
+	for k, from := range s.HeadersEnv {
+		v := a.env(from)
+		if v == "" {
+			return m, fmt.Errorf("the variable %s for its header %s is not set", from, k)
+		}
+		a.Secrets.Scrub.Add(v)
+		m.Headers[k] = v
+	}
+	if err != nil {
+		return m, err
+	}
+	rights := policy.Unlimited()
+	if g, ok := m.Grant(); ok {
+		if rights, err = policy.New("the MCP server's configuration", g); err != nil {
+			return m, err
+		}
+	}
+	m.Rights = policy.Rights{Grants: rights.Meet(a.Policy.Ceiling())}
+	return m, nil
+}
+
+// servesTool reports whether a name points to an MCP server of this session,
+// whose tools may not be known yet.
+func (a *App) servesTool(name string) bool {
+	server, _, ok := mcp.SplitName(name)
+	return ok && slices.ContainsFunc(a.MCP.Status(), func(s mcp.Status) bool { return strings.EqualFold(s.Name, server) })
+}
+
+// consentMCP asks about tools that a server changed. The person is shown the
+// texts whole; what is too long for a question stays held.
+func (a *App) consentMCP(ctx context.Context, ch mcp.Change) (bool, error) {
+	if a.Gate.Current() == host.ModeAuto {
+		return true, nil
+	}
+	if a.opt.Approver == nil {
+		a.note("the MCP server %s changed its tools; `elfhost mcp agree %s` shows and accepts them", ch.Server, ch.Server)
+		return false, nil
+	}
+	type shown struct {
+		Description string          `json:"description"`
+		Input       json.RawMessage `json:"inputSchema"`
+	}
+	args := map[string]map[string]shown{}
+	for kind, specs := range map[string][]host.Spec{"new": ch.Added, "changed": ch.Altered} {
+		for _, s := range specs {
+			if args[kind] == nil {
+				args[kind] = map[string]shown{}
+			}
+			args[kind][s.Name] = shown{s.Description, s.Input}
+		}
+	}
+	return a.askMCP(ctx, ch.Server, "offer other tools than before", args, ch.Flagged)
+}
+
+func (a *App) askMCP(ctx context.Context, server, what string, args any, risks []string) (bool, error) {
+	b, err := json.Marshal(args)
+	if err != nil {
+		return false, err
+	}
+	spec := host.Spec{Name: server, Origin: host.Origin{Source: host.MCP, Name: server}, Kind: host.KindOther}
+	call := host.Call{Tool: server, Args: b, Caller: host.Caller{Session: a.Session}}
+	answer, err := a.opt.Approver.Approve(ctx, host.Ask{
+		Call: call, Spec: spec, Why: "the MCP server " + server + " wants to " + what, Risks: risks, Final: true,
+	})
+	v := host.Verdict{Call: call, Origin: spec.Origin, Allowed: err == nil && answer.Allow, By: "person", Reason: what}
+	if aerr := a.record(v); aerr != nil {
+		return false, aerr
+	}
+	return v.Allowed, err
+}
+
+// elicit answers a server's question with its own defaults, if the person
+// agrees to that; a form that needs more is declined.
+func (a *App) elicit(ctx context.Context, e mcp.Elicitation) (mcp.Reply, error) {
+	if len(e.Missing) > 0 {
+		return mcp.Reply{}, nil
+	}
+	ok, err := a.askMCP(ctx, e.Server, "have an answer to its question", map[string]any{"question": e.Message, "answer": e.Defaults}, nil)
+	return mcp.Reply{Accept: ok}, err
+}
+
+// sample lets a server use the background model, if the person agrees.
+func (a *App) sample(ctx context.Context, q mcp.Sampling) (mcp.Sampled, error) {
+	ok, err := a.askMCP(ctx, q.Server, "use your model", q, []string{"it costs tokens, and the server sees the answer"})
+	if err != nil || !ok {
+		return mcp.Sampled{}, errors.Join(errors.New("the person refused"), err)
+	}
+	req := sandbox.ModelRequest{System: q.System, MaxTokens: int64(q.MaxTokens)}
+	for _, m := range q.Messages {
+		req.Messages = append(req.Messages, sandbox.ModelMessage{Role: m.Role, Content: m.Content})
+	}
+	got, err := a.answer(ctx, policy.Rights{}, req)
+	if err != nil {
+		return mcp.Sampled{}, err
+	}
+	return mcp.Sampled{Text: got.Text, Model: got.Model, Cut: got.Stop == "max_tokens"}, nil
+}

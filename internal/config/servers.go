@@ -1,0 +1,312 @@
+package config
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+)
+
+// OtherServers is the file in which other agents name a project's MCP servers.
+const OtherServers = ".mcp.json"
+
+// ProjectServer is an MCP server that a project names. Naming starts nothing.
+type ProjectServer struct {
+	Name, File string
+	MCPServer
+}
+
+// Digest identifies everything about the server that a person is shown before
+// it is trusted. A change of any of it is another server.
+func (s ProjectServer) Digest(project string) string {
+	b, _ := json.Marshal([]any{project, s})
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// ProjectServers reads what MCP servers a project names, by name: those of
+// .elfhost/config.toml, then those of .mcp.json.
+func ProjectServers(project string) ([]ProjectServer, error) {
+	seen := map[string]bool{}
+	var out []ProjectServer
+	for _, read := range []func(string) (map[string]MCPServer, string, error){ownServers, otherServers} {
+		servers, file, err := read(project)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range slices.Sorted(maps.Keys(servers)) {
+			if !seen[strings.ToLower(name)] {
+				seen[strings.ToLower(name)] = true
+				out = append(out, ProjectServer{Name: name, File: file, MCPServer: servers[name]})
+			}
+		}
+	}
+	return out, nil
+}
+
+func ownServers(project string) (map[string]MCPServer, string, error) {
+	file := ProjectConfig(project)
+	b, present, err := readIfPresent(file)
+	if err != nil || !present {
+		return nil, file, err
+	}
+	c := &Config{origin: map[string]origin{}}
+	setDefaults(reflect.ValueOf(c).Elem())
+	err = c.layer(b, source{layer: "project", file: file, project: true, trusted: true})
+	return c.MCP.Servers, file, err
+}
+
+// otherServers reads .mcp.json. Keys that this program does not know are left:
+// the file is other programs'. A server that cannot be used is an error when it
+// is trusted, not here.
+func otherServers(project string) (map[string]MCPServer, string, error) {
+	file := filepath.Join(project, OtherServers)
+	b, present, err := readIfPresent(file)
+	if err != nil || !present {
+		return nil, file, err
+	}
+	var doc struct {
+		Servers map[string]struct {
+			Type     string            `json:"type"`
+			Command  string            `json:"command"`
+			Args     []string          `json:"args"`
+			Env      map[string]string `json:"env"`
+			Cwd      string            `json:"cwd"`
+			URL      string            `json:"url"`
+			Headers  map[string]string `json:"headers"`
+			Disabled bool              `json:"disabled"`
+		} `json:"mcpServers"`
+	}
+	if err := json.Unmarshal(bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")), &doc); err != nil {
+		return nil, file, &Error{File: file, Err: err}
+	}
+	out := map[string]MCPServer{}
+	for name, s := range doc.Servers {
+		m := MCPServer{Command: s.Command, Args: s.Args, Env: s.Env, Cwd: s.Cwd, URL: s.URL, Headers: s.Headers, Disabled: s.Disabled}
+		switch s.Type {
+		case "sse", "stdio", "http":
+			m.Transport = s.Type
+		case "streamable-http", "streamableHttp":
+			m.Transport = "http"
+		}
+		v := reflect.ValueOf(&m).Elem()
+		setDefault(v.FieldByName("Timeout"), field("Timeout"))
+		setDefault(v.FieldByName("Startup"), field("Startup"))
+		out[name] = m
+	}
+	return out, file, nil
+}
+
+func field(name string) reflect.StructField {
+	f, _ := reflect.TypeFor[MCPServer]().FieldByName(name)
+	return f
+}
+
+// Check judges a server that was not read from a config.toml.
+func (s MCPServer) Check(name string) error {
+	err := s.check(name, "", nil)
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Err
+	}
+	return err
+}
+
+// AddServer writes a server into a config.toml, which must not have it yet.
+// Everything else in the file stays as it was written.
+func AddServer(file, name string, s MCPServer) error {
+	if err := s.Check(name); err != nil {
+		return err
+	}
+	b, _, err := readIfPresent(file)
+	if err != nil {
+		return err
+	}
+	var c Config
+	if _, err := decode(b, file, &c); err != nil {
+		return err
+	}
+	if _, taken := c.MCP.Servers[name]; taken {
+		return fmt.Errorf("%s already has an MCP server %q: %w", file, name, fs.ErrExist)
+	}
+	text, err := s.toml(name)
+	if err != nil {
+		return err
+	}
+	if len(b) > 0 && !bytes.HasSuffix(b, []byte("\n")) {
+		b = append(b, '\n')
+	}
+	if len(b) > 0 {
+		b = append(b, '\n')
+	}
+	return replace(file, append(b, text...))
+}
+
+// toml is the server as tables of config.toml.
+func (s MCPServer) toml(name string) ([]byte, error) {
+	plain := map[string]any{}
+	tables := map[string]map[string]string{}
+	v := reflect.ValueOf(s)
+	for i := range v.NumField() {
+		key, f := v.Type().Field(i).Tag.Get("toml"), v.Field(i)
+		switch {
+		case f.IsZero():
+		case f.Kind() == reflect.Map:
+			tables[key] = f.Interface().(map[string]string)
+		case f.Kind() == reflect.Struct: // a duration
+			plain[key] = f.Interface().(Duration).String()
+		default:
+			plain[key] = f.Interface()
+		}
+	}
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "[mcp.servers.%s]\n", name)
+	b, err := toml.Marshal(plain)
+	if err != nil {
+		return nil, err
+	}
+	out.Write(b)
+	for _, key := range slices.Sorted(maps.Keys(tables)) {
+		fmt.Fprintf(&out, "[mcp.servers.%s.%s]\n", name, key)
+		if b, err = toml.Marshal(tables[key]); err != nil {
+			return nil, err
+		}
+		out.Write(b)
+	}
+	return out.Bytes(), nil
+}
+
+// RemoveServer takes a server's tables out of a config.toml.
+func RemoveServer(file, name string) error {
+	b, _, err := readIfPresent(file)
+	if err != nil {
+		return err
+	}
+	var c Config
+	if _, err := decode(b, file, &c); err != nil {
+		return err
+	}
+	if _, ok := c.MCP.Servers[name]; !ok {
+		return fmt.Errorf("%s has no MCP server %q: %w", file, name, fs.ErrNotExist)
+	}
+	out := cutTables(string(b), "mcp.servers."+name)
+	var after Config
+	if _, err := decode([]byte(out), file, &after); err != nil || len(after.MCP.Servers) != len(c.MCP.Servers)-1 {
+		return &Error{File: file, Err: fmt.Errorf("the server %q is written in a way that only a person can take out; edit the file", name)}
+	}
+	return replace(file, []byte(out))
+}
+
+// cutTables leaves out the lines of a table and of those below it.
+func cutTables(text, table string) string {
+	var out []string
+	skip := false
+	for line := range strings.Lines(text) {
+		trimmed := strings.TrimSpace(line)
+		if strings.HasPrefix(trimmed, "[") {
+			head, _, _ := strings.Cut(strings.TrimLeft(trimmed, "["), "]")
+			head = strings.NewReplacer(" ", "", `"`, "", "'", "").Replace(head)
+			skip = head == table || strings.HasPrefix(head, table+".")
+		}
+		if !skip {
+			out = append(out, line)
+		}
+	}
+	return strings.TrimRight(strings.Join(out, ""), "\n") + "\n"
+}
+
+// replace writes a file whole, once what would be in it can be read.
+func replace(file string, b []byte) error {
+	var c Config
+	ls, err := decode(b, file, &c)
+	if err == nil {
+		err = check(&c, file, ls)
+	}
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return err
+	}
+	return writeFile(file, b)
+}
+
+// trusted is the file of the project's servers that a person trusts. It lies in
+// the user's state: a repository cannot ship it.
+func (p Paths) trusted(project string) string {
+	return filepath.Join(p.ProjectState(project), "mcp-trust.json")
+}
+
+// TrustedServers gives the digests of the project's servers that may be started.
+func (p Paths) TrustedServers(project string) (map[string]string, error) {
+	out := map[string]string{}
+	b, present, err := readIfPresent(p.trusted(project))
+	if err != nil || !present {
+		return out, err
+	}
+	if err := json.Unmarshal(b, &out); err != nil {
+		return nil, &Error{File: p.trusted(project), Err: err}
+	}
+	return out, nil
+}
+
+// TrustServer remembers that a person looked at a server and trusts it.
+func (p Paths) TrustServer(project string, s ProjectServer) error {
+	all, err := p.TrustedServers(project)
+	if err != nil {
+		return err
+	}
+	for digest, name := range all {
+		if name == s.Name {
+			delete(all, digest) // what it was before
+		}
+	}
+	all[s.Digest(project)] = s.Name
+	b, err := json.MarshalIndent(all, "", "  ")
+	if err != nil {
+		return err
+	}
+	file := p.trusted(project)
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return err
+	}
+	return writeFile(file, append(b, '\n'))
+}
+
+// Expand fills in ${NAME} and ${NAME:-default}, as .mcp.json has them. A name
+// that is not set and has no default is an error.
+func Expand(text string, env func(string) string) (string, error) {
+	var out strings.Builder
+	for {
+		before, rest, ok := strings.Cut(text, "${")
+		out.WriteString(before)
+		if !ok {
+			return out.String(), nil
+		}
+		name, after, ok := strings.Cut(rest, "}")
+		if !ok {
+			return "", errors.New("a ${ without its }")
+		}
+		name, def, has := strings.Cut(name, ":-")
+		v := env(name)
+		if v == "" && !has {
+			return "", fmt.Errorf("the variable %s is not set", name)
+		}
+		if v == "" {
+			v = def
+		}
+		out.WriteString(v)
+		text = after
+	}
+}
