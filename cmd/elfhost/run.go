@@ -14,6 +14,7 @@ import (
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host/agent"
 	"github.com/elfhost/elfhost/host/model"
+	"github.com/elfhost/elfhost/host/schema"
 	"github.com/elfhost/elfhost/internal/app"
 	"github.com/elfhost/elfhost/internal/fault"
 	"github.com/elfhost/elfhost/internal/term"
@@ -75,7 +76,7 @@ func (f *runFlags) run(ctx context.Context, s streams, prompt string) error {
 	if err != nil {
 		return err
 	}
-	schema, err := readSchema(f.schema)
+	shape, err := readSchema(f.schema)
 	if err != nil {
 		return err
 	}
@@ -94,7 +95,19 @@ func (f *runFlags) run(ctx context.Context, s streams, prompt string) error {
 	if err != nil {
 		return err
 	}
-	o, err := f.loop(ctx, a, chosen, schema, conversation, content, r, &w)
+	o, err := f.loop(ctx, a, chosen, shape, conversation, content, r, &w)
+	for try := 1; err == nil && o.Stop == agent.StopEnd; try++ {
+		misfit := fits(shape, o.Text)
+		if misfit == nil {
+			break
+		}
+		if try == fitTries {
+			err = fault.New("E1104", "a simpler schema, or another model, may help", "the answer does not fit --json-schema after %d tries: %w", try, misfit)
+			break
+		}
+		again := fmt.Sprintf("Your answer does not fit the JSON Schema that it must follow: %v\nAnswer again, with the JSON alone.", misfit)
+		o, err = f.loop(ctx, a, chosen, shape, conversation, []abi.Content{abi.TextBlock(again)}, r, &w)
+	}
 	if perr := r.done(o); perr != nil {
 		return perr
 	}
@@ -102,7 +115,7 @@ func (f *runFlags) run(ctx context.Context, s streams, prompt string) error {
 }
 
 // loop runs the agent to its end.
-func (f *runFlags) loop(ctx context.Context, a *app.App, m app.Chosen, schema json.RawMessage, conversation *agent.Session, content []abi.Content, r renderer, w *watch) (outcome, error) {
+func (f *runFlags) loop(ctx context.Context, a *app.App, m app.Chosen, shape json.RawMessage, conversation *agent.Session, content []abi.Content, r renderer, w *watch) (outcome, error) {
 	o := outcome{V: eventVersion, Type: "result", Session: a.Session, Model: m.Name, Denials: []denial{}}
 	l, err := a.Loop(ctx, m, agent.Limits{Steps: f.maxSteps, Cost: f.maxCost})
 	if err != nil {
@@ -111,7 +124,7 @@ func (f *runFlags) loop(ctx context.Context, a *app.App, m app.Chosen, schema js
 	for _, n := range a.TakeNotes() {
 		r.event(agent.Event{Kind: agent.KindNote, Text: n})
 	}
-	l.Schema = schema
+	l.Schema = shape
 	var step strings.Builder
 	var failed error
 	for e, err := range a.Work(ctx, l, conversation, content...) {
@@ -191,6 +204,21 @@ func (f *runFlags) renderer(s streams) (renderer, error) {
 	return nil, fault.New("E1001", "", "--output-format is text, json or stream-json, not %q", f.format)
 }
 
+// fitTries bounds how often a model may answer until its answer fits.
+const fitTries = 3
+
+// fits checks a final answer against --json-schema; without one all fits.
+func fits(raw json.RawMessage, text string) error {
+	if raw == nil {
+		return nil
+	}
+	sc, err := schema.Compile(raw)
+	if err != nil {
+		return fmt.Errorf("the schema itself: %w", err)
+	}
+	return sc.Validate(json.RawMessage(strings.TrimSpace(text)))
+}
+
 // checkKept refuses flags that contradict each other.
 func checkKept(k app.Kept) error {
 	earlier := k.Continue || k.Resume != ""
@@ -237,8 +265,8 @@ func readSchema(path string) (json.RawMessage, error) {
 	if err != nil {
 		return nil, fault.New("E1001", "", "--json-schema: %w", err)
 	}
-	if !json.Valid(b) {
-		return nil, fault.New("E1001", "", "--json-schema: %q is not JSON", path)
+	if _, err := schema.Compile(b); err != nil {
+		return nil, fault.New("E1001", "", "--json-schema: %q: %w", path, err)
 	}
 	return b, nil
 }

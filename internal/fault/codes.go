@@ -20,6 +20,7 @@ var codes = []Code{
 	{"E1101", ExitUsage, "no model", "No key for a model vendor is set and no local model server answers. Set ANTHROPIC_API_KEY or OPENAI_API_KEY, start Ollama or llama.cpp, or name one with --model. Without a model these work: demo, call, tools, plugin inspect."},
 	{"E1102", ExitTryAgain, "the model is busy", "The vendor answered that it is overloaded or that a rate limit is reached, and went on doing so after the retries. Try again later."},
 	{"E1103", ExitFailed, "the model failed", "The vendor refused the request or its answer could not be read. The error carries the vendor's own words."},
+	{"E1104", ExitFailed, "the answer does not fit", "The final answer has to fit the JSON Schema of --json-schema, and the model did not manage it in three tries. A simpler schema, or another model, may help."},
 	{"E1201", ExitRefused, "a question that nobody could answer", "A tool needed a person's consent, and standard input is not a terminal (or --no-input was given), so the answer was no. The hint names the rule that would allow it: give it with --allow for this run, or with `elfhost grant add` for good."},
 	{"E1202", ExitRefused, "denied by a person", "The person who was asked said no. Run it again and choose another answer, or grant it beforehand with `elfhost grant add`."},
 	{"E1203", ExitRefused, "no grant covers it", "A plugin or tool tried to reach a file, host, program or secret that nobody granted. The hint has the narrowest grant that would allow it. `elfhost grant list` shows what is granted."},
