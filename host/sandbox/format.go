@@ -69,8 +69,9 @@ func (e *Ended) Unwrap() error { return e.Err }
 type Guest struct {
 	State any
 
-	call *call
-	mod  api.Module
+	call  *call
+	mod   api.Module
+	funcs map[string]api.Function // of the instance; nil while it is started
 }
 
 // guest is the call's guest in mod.
@@ -85,13 +86,36 @@ func (c *call) guest(mod api.Module) *Guest {
 	return c.foreign
 }
 
+// guest is the call's guest in this instance.
+func (in *instance) guest(c *call) *Guest {
+	if in.funcs == nil {
+		in.funcs = map[string]api.Function{}
+	}
+	g := c.guest(in.mod)
+	g.funcs = in.funcs
+	return g
+}
+
 // Has reports whether the module exports a function.
-func (g *Guest) Has(export string) bool { return g.mod.ExportedFunction(export) != nil }
+func (g *Guest) Has(export string) bool { return g.function(export) != nil }
+
+// function finds an export. The runtime makes a new stack for each look-up, so
+// instances that serve many calls keep what they looked up.
+func (g *Guest) function(export string) api.Function {
+	if f := g.funcs[export]; f != nil {
+		return f
+	}
+	f := g.mod.ExportedFunction(export)
+	if f != nil && g.funcs != nil {
+		g.funcs[export] = f
+	}
+	return f
+}
 
 // Call calls an export. The error is what this package says of a guest that
 // did not return; after one that is no *ExitError, the instance is spent.
 func (g *Guest) Call(ctx context.Context, export string, params ...uint64) ([]uint64, error) {
-	f := g.mod.ExportedFunction(export)
+	f := g.function(export)
 	if f == nil {
 		return nil, fmt.Errorf("the module has no function %q", export)
 	}
@@ -143,6 +167,26 @@ func (g *Guest) Do(ctx context.Context, module, name string, header any, body []
 		return nil, nil, err
 	}
 	return splitFrame(reply)
+}
+
+// ReadFile reads a file below the virtual root, as a guest could through WASI:
+// for formats that have a function for it. A longer file is abi.ErrTooLarge.
+func (g *Guest) ReadFile(ctx context.Context, name string, limit int64) ([]byte, error) {
+	return g.Effect("read "+name, nil, func() ([]byte, error) {
+		l := g.call.plugin.loader
+		if g.call.early || l.Tree == nil {
+			return nil, abi.ErrNotFound
+		}
+		tree := l.Tree(g.call.from.Caller)
+		if tree == nil {
+			return nil, abi.ErrNotFound
+		}
+		b, err := tree.ReadFile(ctx, g.call.rights, name, limit)
+		if b == nil && err == nil {
+			b = []byte{}
+		}
+		return b, err
+	})
 }
 
 // Effect does what a replay must not do again: f's answer to the request is
@@ -221,7 +265,7 @@ func (in *instance) invokeForeign(ctx context.Context, c *call, name string, arg
 	if !ok {
 		return abi.Result{}, fmt.Errorf("there is no tool %q", name)
 	}
-	r, err := c.plugin.pkg.Format.Call(ctx, c.guest(in.mod), decl, args)
+	r, err := c.plugin.pkg.Format.Call(ctx, in.guest(c), decl, args)
 	if err != nil {
 		return abi.Result{}, err
 	}
@@ -256,7 +300,7 @@ func (in *instance) describeForeign(ctx context.Context, c *call) ([]byte, error
 	if f.Describe == nil {
 		return nil, errors.New("the package names no tools")
 	}
-	tools, err := f.Describe(ctx, c.guest(in.mod))
+	tools, err := f.Describe(ctx, in.guest(c))
 	if err != nil {
 		return nil, err
 	}

@@ -189,6 +189,7 @@ type instance struct {
 	mod                  api.Module
 	img                  *image.Instance // nil: a plain instance
 	alloc, entry, reseed api.Function
+	funcs                map[string]api.Function // that a format looked up
 	stack                [4]uint64
 }
 

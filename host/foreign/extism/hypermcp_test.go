@@ -14,6 +14,7 @@ import (
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host/foreign/extism"
+	"github.com/elfhost/elfhost/host/foreign/internal/plugtest"
 	"github.com/elfhost/elfhost/host/policy"
 	"github.com/elfhost/elfhost/host/reach"
 	"github.com/elfhost/elfhost/host/sandbox"
@@ -83,27 +84,14 @@ func TestServlet(t *testing.T) {
 	}
 }
 
-// store is a secret store with one secret.
-type store struct {
-	reach.SecretStore
-	name, value string
-}
-
-func (s store) Get(name string) (string, error) {
-	if name == s.name {
-		return s.value, nil
-	}
-	return "", errors.New("no such secret")
-}
-
 func TestServer(t *testing.T) {
 	t.Parallel()
 	name := extism.SecretName("vault", "me")
 	k := &kit{t: t, opt: extism.Options{Secrets: []string{name}, Hosts: []string{"*"}}}
-	k.loader.HTTP = web(t, "api.example.org", func(w http.ResponseWriter, r *http.Request) {
+	k.loader.HTTP = plugtest.Web(t, "api.example.org", func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, r.Header.Get("Authorization") == "Bearer hunter2-hunter2")
 	})
-	k.loader.HTTP.Secrets = &reach.Secrets{Store: store{name: name, value: "hunter2-hunter2"}}
+	k.loader.HTTP.Secrets = &reach.Secrets{Store: plugtest.Secrets{name: "hunter2-hunter2"}}
 	k.loader.Model = func(_ context.Context, _ policy.Rights, q sandbox.ModelRequest) (sandbox.ModelReply, error) {
 		return sandbox.ModelReply{Text: "fine, " + q.Messages[0].Content[0].Text, Model: "m", Stop: "end"}, nil
 	}
@@ -144,7 +132,7 @@ func TestRecordReplay(t *testing.T) {
 	t.Parallel()
 	k := &kit{t: t, opt: extism.Options{Hosts: []string{"*"}}}
 	answers := []string{"one", "two"}
-	k.loader.HTTP = web(t, "extism.org", func(w http.ResponseWriter, r *http.Request) {
+	k.loader.HTTP = plugtest.Web(t, "extism.org", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Answer", answers[0])
 		answers = answers[1:]
 	})

@@ -2,32 +2,20 @@ package extism_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/sha256"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/hex"
 	"encoding/json"
-	"math/big"
-	"net"
-	"net/http"
-	"net/http/httptest"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/foreign/extism"
-	"github.com/elfhost/elfhost/host/policy"
-	"github.com/elfhost/elfhost/host/reach"
+	"github.com/elfhost/elfhost/host/foreign/internal/plugtest"
 	"github.com/elfhost/elfhost/host/sandbox"
 	"github.com/elfhost/elfhost/host/sandbox/compile"
 	"github.com/elfhost/elfhost/host/sandbox/vet"
@@ -135,7 +123,7 @@ func (k *kit) call(ctx context.Context, tool, args string, grants ...string) (ab
 	for _, t := range k.plugin.Tools() {
 		if t.Spec().Name == tool {
 			return t.Call(ctx, host.Call{ID: "c1", Tool: tool, Args: json.RawMessage(args), Caller: host.Caller{Session: k.session},
-				Rights: rights(k.t, grants...), Receipt: func(r abi.Receipt) { k.mu.Lock(); k.last = r; k.mu.Unlock() }})
+				Rights: plugtest.Rights(k.t, grants...), Receipt: func(r abi.Receipt) { k.mu.Lock(); k.last = r; k.mu.Unlock() }})
 		}
 	}
 	k.t.Fatalf("there is no tool %q among %v", tool, k.plugin.Description().Tools)
@@ -172,55 +160,4 @@ func (k *kit) fails(tool, input, text string, grants ...string) error {
 		k.t.Errorf("%s(%.40q) is %q, %v; want an error with %q", tool, input, got, err, text)
 	}
 	return err
-}
-
-func rights(t testing.TB, grants ...string) policy.Rights {
-	t.Helper()
-	var list []policy.Grant
-	for _, g := range grants {
-		pg, err := policy.ParseGrant(g)
-		if err != nil {
-			t.Fatal(err)
-		}
-		list = append(list, pg)
-	}
-	g, err := policy.New("grants", list...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return policy.Rights{Grants: g}
-}
-
-// web answers every host, over TLS, with h.
-func web(t testing.TB, hostname string, h http.HandlerFunc) *reach.HTTP {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{hostname}, NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true}
-	der, err := x509.CreateCertificate(rand.Reader, cert, cert, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	parsed, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := httptest.NewUnstartedServer(h)
-	s.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
-	s.StartTLS()
-	t.Cleanup(s.Close)
-	roots := x509.NewCertPool()
-	roots.AddCert(parsed)
-	return &reach.HTTP{
-		TLS: &tls.Config{RootCAs: roots},
-		Resolve: func(context.Context, string) ([]netip.Addr, error) {
-			return []netip.Addr{netip.MustParseAddr("93.184.215.14")}, nil
-		},
-		Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, network, s.Listener.Addr().String())
-		},
-	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/foreign/extism"
+	"github.com/elfhost/elfhost/host/foreign/internal/plugtest"
 	"github.com/elfhost/elfhost/host/reach"
 	"github.com/elfhost/elfhost/host/sandbox"
 )
@@ -121,10 +122,10 @@ func TestSDKHostFunctions(t *testing.T) {
 func TestSDKHTTP(t *testing.T) {
 	t.Parallel()
 	const todo = `{"userId":1,"id":1,"title":"delectus aut autem","completed":false}`
-	http := web(t, "jsonplaceholder.typicode.com", func(w http.ResponseWriter, r *http.Request) { w.Write([]byte(todo)) })
+	web := plugtest.Web(t, "jsonplaceholder.typicode.com", func(w http.ResponseWriter, r *http.Request) { w.Write([]byte(todo)) })
 	load := func(hosts ...string) *kit {
 		k := &kit{t: t, opt: extism.Options{Hosts: hosts}}
-		k.loader.HTTP = http
+		k.loader.HTTP = web
 		return k.load(module(t, "http.wasm"))
 	}
 	const grant, denied = "net.http https://jsonplaceholder.typicode.com", "HTTP request to 'https://jsonplaceholder.typicode.com/todos/1' is not allowed"
@@ -143,7 +144,7 @@ func TestSDKHTTP(t *testing.T) {
 func TestSDKHTTPHeaders(t *testing.T) {
 	t.Parallel()
 	k := &kit{t: t, opt: extism.Options{Hosts: []string{"extism.org"}}}
-	k.loader.HTTP = web(t, "extism.org", func(w http.ResponseWriter, r *http.Request) {
+	k.loader.HTTP = plugtest.Web(t, "extism.org", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Write([]byte("<p>hi"))
 	})

@@ -20,8 +20,8 @@ import (
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host"
+	"github.com/elfhost/elfhost/host/foreign/internal/plugtest"
 	"github.com/elfhost/elfhost/host/foreign/wasicmd"
-	"github.com/elfhost/elfhost/host/policy"
 	"github.com/elfhost/elfhost/host/reach"
 	"github.com/elfhost/elfhost/host/sandbox"
 	"github.com/elfhost/elfhost/host/sandbox/compile"
@@ -81,23 +81,6 @@ func load(t testing.TB, wasm []byte, l *sandbox.Loader, d abi.ToolDecl, limits a
 	return p.Tools()[0]
 }
 
-func grants(t testing.TB, list ...string) policy.Rights {
-	t.Helper()
-	var gs []policy.Grant
-	for _, s := range list {
-		g, err := policy.ParseGrant(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		gs = append(gs, g)
-	}
-	g, err := policy.New("grants", gs...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return policy.Rights{Grants: g}
-}
-
 // TestCat runs the same program from three compilers: over a file of the
 // workspace, and over a file made of a parameter.
 func TestCat(t *testing.T) {
@@ -117,7 +100,7 @@ func TestCat(t *testing.T) {
 			l := &sandbox.Loader{Tree: func(host.Caller) *reach.Tree { return tree }}
 			cat := load(t, program(t, "example/testdata/"+name+"/cat.wasm"), l, decl, abi.Limits{HostCalls: wasicmd.HostCalls}, true)
 			run := func(args string, give ...string) (abi.Result, error) {
-				return cat.Call(t.Context(), host.Call{Args: json.RawMessage(args), Rights: grants(t, give...)})
+				return cat.Call(t.Context(), host.Call{Args: json.RawMessage(args), Rights: plugtest.Rights(t, give...)})
 			}
 			for range 2 { // the second run finds what the first found
 				for _, c := range []struct{ args, want string }{
