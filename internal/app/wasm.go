@@ -12,6 +12,7 @@ import (
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host"
+	"github.com/elfhost/elfhost/host/foreign"
 	"github.com/elfhost/elfhost/host/model"
 	"github.com/elfhost/elfhost/host/policy"
 	"github.com/elfhost/elfhost/host/sandbox"
@@ -66,37 +67,78 @@ func folderPlugins(ctx context.Context, a *App) ([]host.Tool, error) {
 	for _, dir := range a.opt.Plugins {
 		tools, err := a.folder(ctx, dir)
 		if err != nil {
-			return nil, fault.Wrap("E1302", "the folder holds elf.toml and plugin.wasm; `elfhost plugin inspect FILE` looks at the module", err)
+			return nil, fault.Wrap("E1302", "give a folder with elf.toml and plugin.wasm, or a plugin of another format; `elfhost plugin inspect FILE` looks at a module", err)
 		}
 		out = append(out, tools...)
 	}
 	return out, nil
 }
 
-func (a *App) folder(ctx context.Context, dir string) ([]host.Tool, error) {
-	toml, err := readBounded(filepath.Join(dir, "elf.toml"), config.MaxFile)
+// folder loads what a person named: a plugin's folder, or a module or a
+// manifest of another format.
+func (a *App) folder(ctx context.Context, name string) ([]host.Tool, error) {
+	pkg, notes, err := ReadPackage(name)
 	if err != nil {
 		return nil, err
 	}
-	m, err := config.ReadManifest(toml, filepath.Join(dir, "elf.toml"))
-	if err != nil {
-		return nil, err
+	for _, n := range notes {
+		a.note("%s: %s", name, n)
 	}
-	wasm, err := readBounded(filepath.Join(dir, "plugin.wasm"), maxModule)
-	if err != nil {
-		return nil, err
-	}
-	sum := sha256.Sum256(wasm)
-	digest := hex.EncodeToString(sum[:])
-	p, err := a.Loader.Load(ctx, sandbox.Package{
-		Manifest: *m, Digest: digest, Source: host.Plugin, Wasm: func() ([]byte, error) { return wasm, nil },
-	})
+	p, err := a.Loader.Load(ctx, pkg)
 	if err != nil {
 		return nil, err
 	}
 	a.Plugins = append(a.Plugins, p)
-	a.packages = append(a.packages, pack{*m, digest, p.Description().Tools, false})
+	a.packages = append(a.packages, pack{pkg.Manifest, pkg.Digest, p.Description().Tools, false})
 	return p.Tools(), nil
+}
+
+// ReadPackage reads a plugin from disk: a folder with elf.toml and plugin.wasm,
+// or a folder or a file in a format that host/foreign knows. The notes say what
+// of a foreign configuration is not honoured.
+func ReadPackage(name string) (pkg sandbox.Package, notes []string, err error) {
+	dir, file := name, ""
+	if st, err := os.Stat(name); err != nil {
+		return pkg, nil, err
+	} else if !st.IsDir() {
+		dir, file = filepath.Split(name)
+	}
+	dir = filepath.Clean(dir)
+	m, err := readManifest(filepath.Join(dir, "elf.toml"))
+	if err != nil {
+		return pkg, nil, err
+	}
+	found, err := foreign.Find(os.DirFS(dir), file, m)
+	switch {
+	case err != nil:
+		return pkg, nil, err
+	case found != nil:
+		return found.Package, found.Notes, nil
+	case m == nil:
+		return pkg, nil, fmt.Errorf("%q holds no elf.toml, and no plugin of a format that elfhost knows", name)
+	}
+	if file == "" {
+		file = "plugin.wasm"
+	}
+	wasm, err := readBounded(filepath.Join(dir, file), maxModule)
+	if err != nil {
+		return pkg, nil, err
+	}
+	sum := sha256.Sum256(wasm)
+	return sandbox.Package{Manifest: *m, Digest: hex.EncodeToString(sum[:]), Source: host.Plugin,
+		Wasm: func() ([]byte, error) { return wasm, nil }}, nil, nil
+}
+
+// readManifest reads an elf.toml; nil when there is none.
+func readManifest(file string) (*abi.Manifest, error) {
+	b, err := readBounded(file, config.MaxFile)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return config.ReadManifest(b, file)
 }
 
 // maxModule is the ABI's limit on a module, in bytes.

@@ -37,7 +37,8 @@ var rooms = []room{
 	{"host/sandbox/wasi", []string{"abi", "host/policy", "host/reach", "host/sandbox/wasmbin"}},
 	{"host/sandbox/internal/wasmtest", []string{"host/sandbox/wasmbin"}}, // builds guests for tests
 	{"host/sandbox", []string{"abi", "host", "host/policy", "host/reach", "host/sandbox/..."}},
-	{"host/foreign/...", []string{"abi", "host", "host/policy", "host/reach", "host/sandbox", "host/sandbox/..."}},
+	{"host/foreign", []string{"abi", "host", "host/policy", "host/reach", "host/sandbox", "host/sandbox/...", "host/foreign/..."}},
+	{"host/foreign/...", []string{"abi", "host", "host/policy", "host/reach", "host/sandbox", "host/sandbox/...", "host/foreign/..."}},
 
 	{"host/model", []string{"abi", "host/reach"}},
 	{"host/model/...", []string{"abi", "host/model", "host/model/...", "host/reach"}},
