@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host"
@@ -52,7 +53,7 @@ type chat struct {
 	mode    host.Mode // that the person chose; carried into further sessions
 	turns   int
 
-	cancel context.CancelFunc // of the turn that runs
+	interrupted time.Time // when a turn was ended last
 }
 
 // errLeave ends the conversation.
@@ -214,6 +215,10 @@ func (c *chat) complain(err error) {
 	c.screen.printf("%s\n", c.Style.Red(text))
 }
 
+// again is how soon after the end of a turn a second Ctrl-C is meant for the
+// conversation: it was typed while the turn ended.
+const again = 2 * time.Second
+
 // ask reads what the person says next. Ctrl-C clears what was written; on an
 // empty line it warns once, then leaves.
 func (c *chat) ask(ctx context.Context) (string, error) {
@@ -221,7 +226,7 @@ func (c *chat) ask(ctx context.Context) (string, error) {
 	if c.lines != nil {
 		return c.plainLine(ctx)
 	}
-	for warned := false; ; {
+	for warned := time.Since(c.interrupted) < again; ; {
 		e := &term.Editor{In: c.In, Out: c.Out, Style: c.Style, Prompt: "> ", History: c.past.all}
 		text, err := e.Read(ctx)
 		if !errors.Is(err, term.ErrInterrupt) {

@@ -22,17 +22,28 @@ type screen struct {
 	mu     sync.Mutex
 	status string // "" when there is none
 	since  time.Time
-	drawn  bool // the status line is on the screen
-	held   bool // a question has the terminal
-	middle bool // the text so far does not end with a newline
+	drawn  bool   // the status line is on the screen
+	held   bool   // a question has the terminal
+	later  []byte // what was written meanwhile
+	middle bool   // the text so far does not end with a newline
 }
 
 var frames = []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"}
 
-// Write shows text; the status line gives way to it.
+// Write shows text; the status line gives way to it. While a question has the
+// terminal the text waits.
 func (s *screen) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.held {
+		s.later = append(s.later, p...)
+		return len(p), nil
+	}
+	return s.show(p)
+}
+
+// show is called with the lock held.
+func (s *screen) show(p []byte) (int, error) {
 	s.wipe()
 	if len(p) > 0 {
 		s.middle = p[len(p)-1] != '\n'
@@ -46,6 +57,9 @@ func (s *screen) printf(format string, args ...any) { fmt.Fprintf(s, format, arg
 func (s *screen) line() {
 	s.mu.Lock()
 	middle := s.middle
+	if s.held {
+		middle = len(s.later) > 0 && s.later[len(s.later)-1] != '\n'
+	}
 	s.mu.Unlock()
 	if middle {
 		s.printf("\n")
@@ -62,7 +76,7 @@ func (s *screen) say(what string) {
 	}
 }
 
-// hold keeps the status line away, while a question has the terminal.
+// hold keeps everything away while a question has the terminal.
 func (s *screen) hold(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,6 +86,10 @@ func (s *screen) hold(on bool) {
 		s.middle = false
 	}
 	s.held = on
+	if !on && len(s.later) > 0 {
+		_, _ = s.show(s.later)
+		s.later = nil
+	}
 }
 
 // start lets the status line move, until the function it returns is called.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -61,6 +62,7 @@ func (c *chat) interrupts(cancel func(), done <-chan struct{}) (leave bool) {
 				leave = true
 				continue
 			}
+			c.interrupted = time.Now()
 			c.screen.say("ending the turn, Ctrl-C again leaves")
 		case <-done:
 			return leave
@@ -73,8 +75,8 @@ type view struct {
 	chat *chat
 	text *markdown
 
-	thinking bool
-	running  []string // calls under way, for the status line
+	running []string // calls under way
+	last    string   // the call that was named last
 }
 
 func (v *view) event(e agent.Event, err error) {
@@ -133,15 +135,19 @@ func (v *view) start(e agent.Event) {
 	v.flush()
 	what := CallLine(e.Call.Name, json.RawMessage(e.Call.Args))
 	v.chat.screen.printf("%s%s\n", v.style().Cyan("· "), what)
-	v.running = append(v.running, e.Call.ID)
+	v.running, v.last = append(v.running, e.Call.ID), e.Call.ID
 	v.chat.screen.say(what)
 }
 
 func (v *view) finish(e agent.Event) {
 	v.flush()
+	beside := ""
 	for i, id := range v.running {
 		if id == e.Call.ID {
-			v.running = append(v.running[:i], v.running[i+1:]...)
+			if i < len(v.running)-1 || v.last != id { // others were named since
+				beside = term.Line(e.Call.Name) + ": "
+			}
+			v.running = slices.Delete(v.running, i, i+1)
 			break
 		}
 	}
@@ -151,16 +157,16 @@ func (v *view) finish(e agent.Event) {
 	for _, r := range e.Receipts {
 		v.chat.app.KeepReceipt(r)
 	}
-	if e.Result == nil {
+	if e.Result == nil || e.Call.Name == "Plan" && !e.Result.IsError {
 		return
 	}
 	text := strings.TrimSpace(e.Result.Text())
 	first, _, _ := strings.Cut(text, "\n")
 	if e.Result.IsError {
-		v.chat.screen.printf("  %s %s\n", v.style().Red("failed:"), clip(term.Line(first), 200))
+		v.chat.screen.printf("  %s %s\n", v.style().Red("failed:"), beside+clip(term.Line(first), 200))
 		return
 	}
-	v.chat.screen.printf("  %s\n", v.style().Dim(clip(term.Line(first), 100)+more(text)))
+	v.chat.screen.printf("  %s\n", v.style().Dim(beside+clip(term.Line(first), 100)+more(text)))
 	if at := diff(text); at >= 0 {
 		showDiff(v.chat.screen, text[at:])
 	}

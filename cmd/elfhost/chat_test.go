@@ -1,0 +1,354 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+)
+
+const chatScript = `
+[[turn]]
+always = true
+when = { prompt = "echo " }
+text = "You said: {{prompt}}"
+[[turn]]
+always = true
+when = { prompt = "look", lacks = "hello" }
+text = "# Look\nI **look** at it.\n"
+[[turn.call]]
+tool = "Read"
+args = { path = "notes.txt" }
+[[turn]]
+always = true
+when = { prompt = "look", contains = "hello" }
+text = "It says hello."
+[[turn]]
+when = { prompt = "edit" }
+[[turn.call]]
+tool = "Read"
+args = { path = "notes.txt" }
+[[turn]]
+when = { prompt = "edit", tool = "Read" }
+[[turn.call]]
+tool = "Edit"
+args = { path = "notes.txt", old_string = "hello", new_string = "goodbye" }
+[[turn]]
+when = { tool = "Edit" }
+text = "Edited."
+[[turn]]
+when = { prompt = "sleep" }
+[[turn.call]]
+tool = "Bash"
+args = { command = "echo x > began; sleep 61.371" }
+[[turn]]
+when = { tool = "Bash" }
+text = "Slept."
+`
+
+// talk is a conversation in a terminal.
+type talk struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	ptm  *os.File
+	home string
+	dir  string
+
+	mu  sync.Mutex
+	all bytes.Buffer
+	at  int // up to where was waited for
+	end chan error
+}
+
+// elfhostProgram is this test binary under the name by which it is elfhost.
+func elfhostProgram(t *testing.T) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(t.TempDir(), "elfhost")
+	if err := os.Symlink(self, name); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// chatPlace makes a home and a workspace with a script and a file.
+func chatPlace(t *testing.T) (home, dir string) {
+	t.Helper()
+	home, dir = t.TempDir(), t.TempDir()
+	for name, text := range map[string]string{"t.toml": chatScript, "notes.txt": "hello\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return home, dir
+}
+
+func newTalk(t *testing.T, home, dir string, env []string, args ...string) *talk {
+	t.Helper()
+	k := &talk{t: t, home: home, dir: dir, end: make(chan error, 1)}
+	k.cmd = exec.Command(elfhostProgram(t), append([]string{"chat", "-m", "scripted/t.toml"}, args...)...)
+	k.cmd.Dir = dir
+	k.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "ELFHOST_HOME=" + home, "TERM=xterm-256color"}, env...)
+	ptm, err := pty.StartWithSize(k.cmd, &pty.Winsize{Rows: 30, Cols: 80})
+	if err != nil {
+		t.Skipf("no pseudo terminal here: %v", err)
+	}
+	k.ptm = ptm
+	go k.watch()
+	t.Cleanup(func() {
+		_ = k.cmd.Process.Kill()
+		<-k.end
+		_ = ptm.Close()
+	})
+	return k
+}
+
+func (k *talk) watch() {
+	buf := make([]byte, 4096)
+	for {
+		n, err := k.ptm.Read(buf)
+		k.mu.Lock()
+		k.all.Write(buf[:n])
+		k.mu.Unlock()
+		if err != nil {
+			k.end <- k.cmd.Wait()
+			close(k.end)
+			return
+		}
+	}
+}
+
+func (k *talk) output() string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.all.String()
+}
+
+// sees waits until a text has come since the last one that was waited for.
+func (k *talk) sees(text string) {
+	k.t.Helper()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		out := k.output()
+		if i := strings.Index(out[k.at:], text); i >= 0 {
+			k.at += i + len(text)
+			return
+		}
+		if time.Now().After(end) {
+			k.t.Fatalf("%q did not come. After what was seen before:\n%q", text, out[k.at:])
+		}
+	}
+}
+
+func (k *talk) types(text string) {
+	k.t.Helper()
+	if _, err := k.ptm.WriteString(text); err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+// leaves waits for the end, and gives the exit status.
+func (k *talk) leaves() int {
+	k.t.Helper()
+	select {
+	case err := <-k.end:
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			return exit.ExitCode()
+		}
+		return 0
+	case <-time.After(20 * time.Second):
+		k.t.Fatalf("the conversation does not end:\n%q", k.output())
+		return -1
+	}
+}
+
+func TestChatTurn(t *testing.T) {
+	home, dir := chatPlace(t)
+	k := newTalk(t, home, dir, nil)
+	k.sees("> ")
+	k.types("look\r")
+	k.sees("\x1b[1mLook\x1b[0m")
+	k.sees("\x1b[1mlook\x1b[0m at it.")
+	k.sees("Read notes.txt")
+	k.sees("It says hello.")
+	k.sees("> ")
+	k.types("edit\r")
+	k.sees("Edit wants to change a file")
+	k.sees("answer [1-")
+	time.Sleep(600 * time.Millisecond) // the quiet period
+	k.types("1\r")
+	k.sees("\x1b[31m-hello\x1b[0m")
+	k.sees("\x1b[32m+goodbye\x1b[0m")
+	k.sees("Edited.")
+	k.sees("> ")
+	k.types("/mode plan\r")
+	k.sees("mode plan")
+	k.types("/nothing\r")
+	k.sees("no such command")
+	k.types("/cost\r")
+	k.sees("tokens in")
+	k.sees("> ")
+	k.types("\x04")
+	k.sees("to go on: elfhost chat -r ses_")
+	if code := k.leaves(); code != 0 {
+		t.Errorf("exit status %d", code)
+	}
+
+	// Another process goes on where this one stopped, with its history.
+	k = newTalk(t, home, dir, nil, "-c")
+	k.sees("going on with ses_")
+	k.sees("Edited.")
+	k.sees("> ")
+	k.types("\x1b[A") // up: /cost
+	k.sees("/cost")
+	k.types("\x15echo more\r")
+	k.sees("You said: echo more")
+	k.sees("> ")
+	k.types("/clear\r")
+	k.sees("a new session")
+	k.types("/sessions\r")
+	k.sees("look") // the title of the old one
+}
+
+func TestChatWritesSeveralLines(t *testing.T) {
+	home, dir := chatPlace(t)
+	k := newTalk(t, home, dir, nil)
+	k.sees("> ")
+	k.types("\x1b[200~echo one\r\ntwo\rthree\x03\x1b[201~") // a paste sends nothing by itself
+	time.Sleep(300 * time.Millisecond)
+	if strings.Contains(k.output(), "You said") {
+		t.Fatal("a paste was sent before Enter")
+	}
+	k.types("\r")
+	k.sees("You said: echo one\r\ntwo\r\nthree")
+	k.sees("> ")
+	k.types("echo a\\\rb\nc\x1b\rd\r") // backslash, Ctrl-J, Alt-Enter
+	k.sees("You said: echo a\r\nb\r\nc\r\nd")
+	k.sees("> ")
+	k.types("echo naïve 漢字x\x7f\x1b[D\x1b[D!\r") // backspace, left twice
+	k.sees("You said: echo naïve !漢字")
+}
+
+// TestChatInterrupt: one Ctrl-C ends the turn with all its processes, and the
+// conversation goes on; at the prompt one warns and a second one leaves.
+func TestChatInterrupt(t *testing.T) {
+	home, dir := chatPlace(t)
+	k := newTalk(t, home, dir, nil, "--mode", "auto")
+	k.sees("> ")
+	k.types("sleep\r")
+	k.sees("Bash echo x > began; sleep 61.371")
+	waitForFile(t, filepath.Join(dir, "began"))
+	k.types("\x03")
+	k.sees("interrupted")
+	k.sees("> ")
+	if p := runs("61.371"); p != "" {
+		t.Errorf("process %s goes on", p)
+	}
+	k.types("echo alive\r")
+	k.sees("You said: echo alive")
+	k.sees("> ")
+	k.types("half\x03") // clears what was written
+	k.sees("> ")
+	k.types("\x03")
+	k.sees("Ctrl-C again leaves")
+	k.types("\x03")
+	if code := k.leaves(); code != 130 {
+		t.Errorf("exit status %d, want 130", code)
+	}
+}
+
+// TestChatInterruptTwice leaves in the middle of a turn.
+func TestChatInterruptTwice(t *testing.T) {
+	home, dir := chatPlace(t)
+	k := newTalk(t, home, dir, nil, "--mode", "auto")
+	k.sees("> ")
+	k.types("sleep\r")
+	waitForFile(t, filepath.Join(dir, "began"))
+	k.types("\x03")
+	time.Sleep(150 * time.Millisecond) // the kernel makes one signal of two at once
+	k.types("\x03")
+	if code := k.leaves(); code != 130 {
+		t.Errorf("exit status %d, want 130:\n%q", code, k.output())
+	}
+}
+
+// TestChatInterruptAtQuestion: Ctrl-C is a no, and ends the turn.
+func TestChatInterruptAtQuestion(t *testing.T) {
+	home, dir := chatPlace(t)
+	k := newTalk(t, home, dir, nil)
+	k.sees("> ")
+	k.types("sleep\r")
+	k.sees("answer [1-")
+	time.Sleep(600 * time.Millisecond)
+	k.types("\x03")
+	k.sees("interrupted")
+	k.sees("> ")
+	if _, err := os.Stat(filepath.Join(dir, "began")); err == nil {
+		t.Error("what was not answered was run")
+	}
+}
+
+// TestChatPlain: where no escape sequence is wanted there is not one, from the
+// first byte to the last, questions and errors included.
+func TestChatPlain(t *testing.T) {
+	for _, env := range [][]string{{"NO_COLOR=1"}, {"TERM=dumb"}, {"ACCESSIBLE=1"}} {
+		home, dir := chatPlace(t)
+		k := newTalk(t, home, dir, env)
+		k.sees("> ")
+		k.types("look\r")
+		k.sees("I **look** at it.")
+		k.sees("It says hello.")
+		k.sees("> ")
+		k.types("edit\r")
+		k.sees("answer [1-")
+		time.Sleep(600 * time.Millisecond)
+		k.types("1\r")
+		k.sees("+goodbye")
+		k.sees("Edited.")
+		k.types("/help\r")
+		k.sees("/compact")
+		k.types("echo a\\\r")
+		k.types("b\r")
+		k.sees("You said: echo a\r\nb")
+		k.types("\x04")
+		if code := k.leaves(); code != 0 {
+			t.Errorf("%v: exit status %d", env, code)
+		}
+		if i := strings.IndexByte(k.output(), 0x1b); i >= 0 {
+			t.Errorf("%v: an escape sequence at byte %d: %q", env, i, k.output()[max(0, i-60):min(i+20, len(k.output()))])
+		}
+	}
+}
+
+func waitForFile(t *testing.T, name string) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if b, err := os.ReadFile(name); err == nil && len(bytes.TrimSpace(b)) > 0 {
+			return
+		}
+	}
+	t.Fatalf("%s was not made", name)
+}
+
+// runs finds a process with the word among its arguments (Linux).
+func runs(word string) string {
+	names, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, name := range names {
+		if b, err := os.ReadFile(name); err == nil && bytes.Contains(b, []byte("sleep\x00"+word)) {
+			return name
+		}
+	}
+	return ""
+}
