@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -56,12 +57,24 @@ func FromNeeds(needs []abi.Need) (Grants, error) {
 	gs := make([]Grant, len(needs))
 	for i, n := range needs {
 		gs[i] = Grant{Cap: n.Cap, Scope: n.Scope}
+		for _, s := range n.Scope {
+			if (n.Cap == abi.FSRead || n.Cap == abi.FSWrite) && everywhere(s) {
+				return Grants{}, fmt.Errorf("%s %q asks for every folder there is; a manifest names one, such as %s/**", n.Cap, s, Workspace)
+			}
+		}
 	}
 	es, err := parseEntries(gs, false)
 	if err != nil {
 		return Grants{}, err
 	}
 	return Grants{[]layer{{name: "the manifest", kind: kindNeed, entries: es}}}, nil
+}
+
+// everywhere reports whether a path's first part names no folder: whatever a
+// person mounts later would be asked for as well (FS-20).
+func everywhere(scope string) bool {
+	first, _, _ := strings.Cut(strings.TrimLeft(scope, "/"), "/")
+	return first == "" || strings.ContainsAny(first, "*?[{")
 }
 
 // Unlimited is the layer that is absent: it limits nothing. By itself it still

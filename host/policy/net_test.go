@@ -192,4 +192,11 @@ func TestSH17ArgvInjection(t *testing.T) {
 	} {
 		check(t, g, Use{Cap: abi.Exec, Target: argv}, ok)
 	}
+	// A plain name means the host's own program of that name.
+	check(t, g, Use{Cap: abi.Exec, Target: "/usr/bin/git\x00show", Name: "git"}, true)
+	check(t, g, Use{Cap: abi.Exec, Target: "/usr/bin/git\x00push", Name: "git"}, false)
+	check(t, g, Use{Cap: abi.Exec, Target: "/usr/bin/git\x00show", Name: "cp"}, false)
+	full := grants(t, Grant{Cap: abi.Exec, Scope: []string{"/usr/bin/git show *"}})
+	check(t, full, Use{Cap: abi.Exec, Target: "/usr/bin/git\x00show", Name: "git"}, true)
+	check(t, full, Use{Cap: abi.Exec, Target: "/opt/git\x00show", Name: "git"}, false)
 }

@@ -28,6 +28,7 @@ type Use struct {
 	Target string
 	N      int64
 	Addr   netip.Addr
+	Name   string // exec: what the program was called by, when the host found it in its PATH
 }
 
 // Grant is a capability with the scopes in which a person gave it. An empty

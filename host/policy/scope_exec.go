@@ -11,7 +11,8 @@ import (
 // argument that is no option, as the last word any number of them; a last
 // word "**" is any number of any arguments. An option is never positional,
 // not even after "--": it must be written out, or matched by a word that
-// begins with '-' (SH-17).
+// begins with '-' (SH-17). A program written as a plain name is the one that
+// the host finds in its PATH, when it was asked for by that name.
 type execScope struct {
 	words []execWord
 	rest  string // "", "*" or "**"
@@ -121,7 +122,7 @@ func (s *execScope) covers(p *use, _ kind) bool {
 		return false
 	}
 	for i, w := range s.words {
-		if !w.match(argv[i]) {
+		if !w.match(argv[i]) && !(i == 0 && p.Name != "" && w.lit == p.Name) {
 			return false
 		}
 	}

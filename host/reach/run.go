@@ -116,6 +116,9 @@ func (r *Runner) Start(ctx context.Context, rights policy.Rights, p Program) (*J
 	use := p.Use
 	if use.Cap == "" {
 		use = policy.Use{Cap: abi.Exec, Target: strings.Join(append([]string{path}, p.Argv[1:]...), "\x00")}
+		if path != p.Argv[0] {
+			use.Name = p.Argv[0]
+		}
 	}
 	if err := rights.Check(ctx, use); err != nil {
 		return nil, err

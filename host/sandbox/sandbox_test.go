@@ -25,8 +25,13 @@ import (
 var work string
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == compile.Verb {
-		os.Exit(compile.Child(os.Args[2:], os.Stdin, os.Stderr))
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case compile.Verb:
+			os.Exit(compile.Child(os.Args[2:], os.Stdin, os.Stderr))
+		case reach.SandboxVerb:
+			os.Exit(reach.SandboxMain(os.Args[2:]))
+		}
 	}
 	dir, err := os.MkdirTemp("", "sandbox-test-")
 	if err != nil {

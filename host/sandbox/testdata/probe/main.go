@@ -141,6 +141,8 @@ func init() {
 		"raw":    raw,
 		"alias":  alias,
 		"fetch":  fetch,
+		"use":    useSecret,
+		"loop":   loop,
 		"env":    func(ctx context.Context, a in) (string, error) { return pdk.Env(ctx, a.A) },
 		"secret": func(ctx context.Context, a in) (string, error) { return pdk.Secret(ctx, a.A) },
 		"kvset":  func(ctx context.Context, a in) (string, error) { return "ok", pdk.KVSet(ctx, a.A, []byte(a.B)) },
@@ -308,6 +310,38 @@ func alias(context.Context, in) (string, error) {
 	got := ioTake(unsafe.Pointer(&buf[0]), uint32(len(buf)))
 	again := kvGet(at, uint32(4+len(head)))
 	return fmt.Sprintf("%d %d %q", got, again, buf[:got]), nil
+}
+
+// useSecret fetches A with the secret B in a header and, for {}, in the URL,
+// and tells everybody what came of it.
+func useSecret(ctx context.Context, a in) (string, error) {
+	s, err := pdk.Secret(ctx, a.B)
+	if err != nil {
+		return "", err
+	}
+	r, err := pdk.Fetch(ctx, pdk.Request{URL: strings.ReplaceAll(a.A, "{}", s), Header: pdk.Header{"X-Key": {s}}})
+	if err != nil {
+		pdk.Log(ctx, pdk.LevelError, err.Error())
+		return "", err
+	}
+	answer := fmt.Sprintf("%d %s %v %s", r.Status, r.URL, r.Header, r.Body)
+	pdk.Log(ctx, pdk.LevelInfo, answer)
+	fmt.Println(answer)
+	return answer, nil
+}
+
+// loop does the action B on A, N times, and says how often which answer came.
+func loop(ctx context.Context, a in) (string, error) {
+	count := map[string]int{}
+	for range a.N {
+		got, err := actions[a.B](ctx, in{A: a.A, B: "x"})
+		if err != nil {
+			got = "error"
+		}
+		count[got]++
+	}
+	b, err := json.Marshal(count)
+	return string(b), err
 }
 
 func fetch(ctx context.Context, a in) (string, error) {
