@@ -95,6 +95,7 @@ func (d *desk) outlineOf(name, text string) string {
 // TestSamples holds the whole answer about a file of each language that has a
 // native parser, and Markdown.
 func TestSamples(t *testing.T) {
+	needNative(t)
 	d := newDesk(t, Options{})
 	samples, err := filepath.Glob("testdata/samples/sample.*")
 	if err != nil || len(samples) < 20 {
