@@ -110,6 +110,9 @@ func (q *queue) batch() {
 		return
 	}
 	err := q.tx.do(func() error {
+		if err := q.tx.begin(); err != nil {
+			return err
+		}
 		for _, o := range ops {
 			o.err = o.do(q.tx)
 			if r, ok := o.err.(refusal); ok {
@@ -120,8 +123,11 @@ func (q *queue) batch() {
 				return o.err
 			}
 		}
-		return nil
+		return q.tx.flush()
 	})
+	if err != nil {
+		q.tx.epoch++
+	}
 	for _, o := range ops {
 		if err != nil {
 			o.err = err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -22,8 +23,6 @@ CREATE TABLE session (
   agent   TEXT NOT NULL,
   model   TEXT NOT NULL,
   created INTEGER NOT NULL,
-  updated INTEGER NOT NULL,
-  seq     INTEGER NOT NULL,
   fence   INTEGER NOT NULL,
   owner   TEXT NOT NULL
 ) STRICT;
@@ -108,6 +107,48 @@ func fromMicros(n int64) time.Time { return time.UnixMicro(n).UTC() }
 type tx struct {
 	conn  *sql.Conn
 	stmts map[string]*sql.Stmt
+
+	rows []any // of records that are to be inserted: four values each
+	// epoch grows whenever what a Writer remembers may not hold any more:
+	// another connection has written, a session was claimed, a transaction
+	// failed. version is what the engine says of other connections.
+	epoch, version int64
+}
+
+// begin is done first in each transaction of the queue.
+func (t *tx) begin() error {
+	t.rows = t.rows[:0]
+	var version int64
+	if err := t.row(`PRAGMA data_version`).Scan(&version); err != nil {
+		return err
+	}
+	if version != t.version {
+		t.version = version
+		t.epoch++
+	}
+	return nil
+}
+
+// insert keeps a record for flush: many go in with one statement.
+func (t *tx) insert(session int64, r Record) {
+	t.rows = append(t.rows, key(session, r.Seq), micros(r.Time), r.Kind, []byte(r.Body))
+}
+
+// flush inserts the records. It is done last in each transaction, and by
+// those who read records in one.
+func (t *tx) flush() error {
+	rows := t.rows
+	for _, n := range []int{64, 16, 4, 1} {
+		for ; len(rows) >= 4*n; rows = rows[4*n:] {
+			query := `INSERT INTO record VALUES (?,?,?,?)` + strings.Repeat(`,(?,?,?,?)`, n-1)
+			if _, err := t.run(query, rows[:4*n]...); err != nil {
+				return err
+			}
+		}
+	}
+	clear(t.rows)
+	t.rows = t.rows[:0]
+	return nil
 }
 
 // do runs f in a transaction.

@@ -22,7 +22,10 @@ type Session struct {
 	Busy    bool      `json:"busy"`    // a living writer holds it
 }
 
-const sessionColumns = `id, origin, parent, title, agent, model, created, updated, seq, owner`
+// sessionColumns are read from the session and its newest record.
+const sessionColumns = `id, origin, parent, title, agent, model, created,
+	coalesce((SELECT time FROM record WHERE key BETWEEN n << 32 AND n << 32 | 4294967295 ORDER BY key DESC LIMIT 1), created) AS updated,
+	coalesce((SELECT max(key) FROM record WHERE key BETWEEN n << 32 AND n << 32 | 4294967295), 0) & 4294967295 AS seq, owner`
 
 func (s *Store) scan(row scanner) (Session, error) {
 	var out Session
@@ -66,9 +69,8 @@ func (s *Store) Create(ctx context.Context, m Session) (*Writer, error) {
 		if !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
-		now := micros(time.Now())
-		if _, err := t.run(`INSERT INTO session (`+sessionColumns+`, fence) VALUES (?,?,?,?,?,?,?,?,0,?,1)`,
-			m.ID, m.Origin, m.Parent, m.Title, m.Agent, m.Model, now, now, me); err != nil {
+		if _, err := t.run(`INSERT INTO session (id, origin, parent, title, agent, model, created, owner, fence) VALUES (?,?,?,?,?,?,?,?,1)`,
+			m.ID, m.Origin, m.Parent, m.Title, m.Agent, m.Model, micros(time.Now()), me); err != nil {
 			return err
 		}
 		return t.row(`SELECT last_insert_rowid()`).Scan(&w.n)
@@ -111,6 +113,7 @@ func (s *Store) claim(ctx context.Context, id string, force bool) (*Writer, erro
 			return refuse(ErrBusy)
 		}
 		w.fence++
+		t.epoch++ // for a writer of this Store that loses it
 		if _, err := t.run(`UPDATE session SET fence = ?, owner = ? WHERE n = ?`, w.fence, me, w.n); err != nil {
 			return err
 		}
@@ -150,12 +153,16 @@ func (s *Store) Fork(ctx context.Context, from string, m Session) (*Writer, erro
 		return nil, err
 	}
 	err = s.queue.commit(ctx, func(t *tx) error {
-		var old, seq int64
-		err := t.row(`SELECT n, seq FROM session WHERE id = ?`, from).Scan(&old, &seq)
+		var old int64
+		err := t.row(`SELECT n FROM session WHERE id = ?`, from).Scan(&old)
 		if errors.Is(err, sql.ErrNoRows) {
 			return refuse(ErrNotFound)
 		}
 		if err != nil {
+			return err
+		}
+		t.epoch++ // w has records now
+		if err := t.flush(); err != nil {
 			return err
 		}
 		for _, c := range []struct {
@@ -166,7 +173,6 @@ func (s *Store) Fork(ctx context.Context, from string, m Session) (*Writer, erro
 				[]any{key(w.n-old, 0), key(old, 1), key(old, maxSeq)}},
 			{`INSERT INTO call SELECT ?, id, seq, tool, state, ?, repeatable FROM call WHERE session = ?`, []any{w.n, w.fence, old}},
 			{`INSERT INTO draft SELECT ?, body FROM draft WHERE session = ?`, []any{w.n, old}},
-			{`UPDATE session SET seq = ? WHERE n = ?`, []any{seq, w.n}},
 		} {
 			if _, err := t.run(c.query, c.args...); err != nil {
 				return err
@@ -204,6 +210,10 @@ func (s *Store) Delete(ctx context.Context, id string) (removed []string, err er
 		if err != nil {
 			return err
 		}
+		if err := t.flush(); err != nil {
+			return err
+		}
+		t.epoch++
 		if len(all) == 0 {
 			return refuse(ErrNotFound)
 		}

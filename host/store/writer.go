@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +17,11 @@ type Writer struct {
 	id    string
 	n     int64
 	fence int64
+
+	// Used by whoever leads the queue only.
+	epoch   int64 // of the transaction in which the rest was read
+	last    int64 // number of the newest record
+	drafted bool  // there may be a draft
 
 	mu     sync.Mutex
 	closed bool
@@ -43,53 +49,30 @@ func (w *Writer) Append(ctx context.Context, r Record, settles bool, moves ...Mo
 		return named(w.id, fmt.Errorf("%w: number %d", ErrOrder, r.Seq))
 	}
 	err := w.store.queue.commit(ctx, func(t *tx) error {
-		var steps []func() error
-		if len(moves) > 0 {
-			err := w.check(t)
-			if err == nil {
-				steps, err = plan(t, w, r.Seq, moves)
-			}
-			if err != nil {
-				return err
-			}
+		if err := w.check(t); err != nil {
+			return err
 		}
-		n, err := t.run(`UPDATE session SET seq = ?1, updated = ?2 WHERE n = ?3 AND fence = ?4 AND seq = ?1 - 1`,
-			r.Seq, micros(r.Time), w.n, w.fence)
+		if r.Seq != w.last+1 {
+			return refuse(fmt.Errorf("%w: number %d, and %d is due", ErrOrder, r.Seq, w.last+1))
+		}
+		steps, err := plan(t, w, r.Seq, moves)
 		if err != nil {
 			return err
 		}
-		if n == 0 {
-			return w.why(t, r.Seq)
-		}
-		if _, err := t.run(`INSERT INTO record VALUES (?,?,?,?)`, key(w.n, r.Seq), micros(r.Time), r.Kind, []byte(r.Body)); err != nil {
-			return err
-		}
+		w.last++
+		t.insert(w.n, r)
 		for _, step := range steps {
 			if err := step(); err != nil {
 				return err
 			}
 		}
-		if settles {
+		if settles && w.drafted {
+			w.drafted = false
 			_, err = t.run(`DELETE FROM draft WHERE session = ?`, w.n)
 		}
 		return err
 	})
 	return named(w.id, err)
-}
-
-// why tells what is wrong with a record that did not fit.
-func (w *Writer) why(t *tx, seq int64) error {
-	var fence, have int64
-	if err := t.row(`SELECT fence, seq FROM session WHERE n = ?`, w.n).Scan(&fence, &have); err != nil {
-		if e := named(w.id, err); errors.Is(e, ErrNotFound) { // deleted meanwhile
-			return refuse(ErrNotFound)
-		}
-		return err
-	}
-	if fence != w.fence {
-		return refuse(ErrFenced)
-	}
-	return refuse(fmt.Errorf("%w: number %d, and %d is due", ErrOrder, seq, have+1))
 }
 
 // Draft keeps a piece of what is being said, so that nothing which was shown
@@ -103,23 +86,34 @@ func (w *Writer) Draft(ctx context.Context, piece string) error {
 			_, err := t.run(`DELETE FROM draft WHERE session = ?`, w.n)
 			return err
 		}
+		w.drafted = true
 		_, err := t.run(`INSERT INTO draft VALUES (?1, ?2) ON CONFLICT (session) DO UPDATE SET body = body || ?2`, w.n, piece)
 		return err
 	}))
 }
 
-// check refuses a writer that another one has replaced.
+// check refuses a writer that another one has replaced. What it reads holds
+// until the epoch changes.
 func (w *Writer) check(t *tx) error {
+	if w.epoch == t.epoch {
+		return nil
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
 	var fence int64
-	err := t.row(`SELECT fence FROM session WHERE n = ?`, w.n).Scan(&fence)
+	err := t.row(`SELECT fence, coalesce((SELECT max(key) FROM record WHERE key BETWEEN ? AND ?), 0) & 4294967295,
+		EXISTS (SELECT 1 FROM draft WHERE session = n) FROM session WHERE n = ?`,
+		key(w.n, 0), key(w.n, maxSeq), w.n).Scan(&fence, &w.last, &w.drafted)
 	switch {
-	case errors.Is(named(w.id, err), ErrNotFound):
+	case errors.Is(err, sql.ErrNoRows): // deleted meanwhile
 		return refuse(ErrNotFound)
 	case err != nil:
 		return err
 	case fence != w.fence:
 		return refuse(ErrFenced)
 	}
+	w.epoch = t.epoch
 	return nil
 }
 
