@@ -243,5 +243,6 @@ func (s *Session) settle(missing func(c model.Call, start *Record) model.CallRes
 		m.Blocks = append(m.Blocks, model.Block{Result: &res})
 	}
 	s.messages = append(s.messages, m)
-	s.results, s.started = nil, nil
+	clear(s.results)
+	clear(s.started)
 }

@@ -105,7 +105,7 @@ func (p *player) play(ctx context.Context) error {
 		p.compare()
 		if p.diverged == nil && p.at == before {
 			k := p.script[p.at]
-			p.diverge(k.at.Seq, "the loop goes no further", text(k.message()), "")
+			p.diverge(k.at.Seq, "the loop goes no further", words(k.message()), "")
 		}
 	}
 	return nil
@@ -121,12 +121,12 @@ func (p *player) compare() {
 			continue
 		}
 		if p.at == len(p.script) {
-			p.diverge(p.script[p.at-1].at.Seq+1, "the loop adds a message", "", text(&m))
+			p.diverge(p.script[p.at-1].at.Seq+1, "the loop adds a message", "", words(&m))
 			return
 		}
 		k := p.script[p.at]
 		if a, b := jsonOf(k.message()), jsonOf(m); a != b {
-			p.diverge(k.at.Seq, "a message differs", text(k.message()), text(&m))
+			p.diverge(k.at.Seq, "a message differs", words(k.message()), words(&m))
 			return
 		}
 		p.at++
@@ -293,8 +293,8 @@ func contents(m model.Message) []abi.Content {
 	return out
 }
 
-// text is a message in words.
-func text(m *model.Message) string {
+// words is a message as text.
+func words(m *model.Message) string {
 	s := m.Text()
 	for _, c := range m.Calls() {
 		s += fmt.Sprintf("\n%s %s", c.Name, c.Args)

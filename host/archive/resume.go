@@ -167,10 +167,11 @@ func load(ctx context.Context, st *store.Store, id string) ([]agent.Record, erro
 		}
 		p.raw = nil
 	}
-	next := &part{}
+	fresh := func() *part { return &part{raw: make([]store.Record, 0, chunk)} }
+	next := fresh()
 	flush := func() {
 		p := next
-		parts, next = append(parts, p), &part{}
+		parts, next = append(parts, p), fresh()
 		slots <- struct{}{}
 		group.Go(func() {
 			defer func() { <-slots }()
@@ -192,7 +193,11 @@ func load(ctx context.Context, st *store.Store, id string) ([]agent.Record, erro
 	if failed != nil {
 		return nil, failed
 	}
-	var out []agent.Record
+	n := 0
+	for _, p := range parts {
+		n += len(p.out)
+	}
+	out := make([]agent.Record, 0, n)
 	for _, p := range parts {
 		if p.err != nil {
 			return nil, fmt.Errorf("session %q: %w", id, p.err)
@@ -206,11 +211,20 @@ func load(ctx context.Context, st *store.Store, id string) ([]agent.Record, erro
 // knows of it.
 func decode(r store.Record) (agent.Record, error) {
 	var out agent.Record
+	if quickRecord(r.Body, &out) {
+		return out, agrees(r, out)
+	}
+	out = agent.Record{}
 	if err := json.Unmarshal(r.Body, &out); err != nil {
 		return out, fmt.Errorf("record %d cannot be read: %w", r.Seq, err)
 	}
+	return out, agrees(r, out)
+}
+
+// agrees checks a body against what the store knows of it.
+func agrees(r store.Record, out agent.Record) error {
 	if out.Seq != r.Seq || string(out.Kind) != r.Kind {
-		return out, fmt.Errorf("record %d says that it is number %d, of kind %q instead of %q", r.Seq, out.Seq, out.Kind, r.Kind)
+		return fmt.Errorf("record %d says that it is number %d, of kind %q instead of %q", r.Seq, out.Seq, out.Kind, r.Kind)
 	}
-	return out, nil
+	return nil
 }
