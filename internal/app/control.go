@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/builtins/agents"
 	"github.com/elfhost/elfhost/builtins/control"
 	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/agent"
@@ -21,7 +22,7 @@ func controlTools(_ context.Context, a *App) ([]host.Tool, error) {
 	if a.opt.Terminal != nil {
 		n.Terminal, n.Plain = a.opt.Terminal, !term.StyleOf(a.opt.Terminal, a.env).Color
 	}
-	return control.Tools(control.Options{Plans: a.Plans, Planned: planned, Notifier: n}), nil
+	return append(control.Tools(control.Options{Plans: a.Plans, Planned: planned, Notifier: n}), agents.Yield()), nil
 }
 
 // planned shows a new plan to whoever watches the run.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/elfhost/elfhost/builtins/agents"
 	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/agent"
 	"github.com/elfhost/elfhost/host/archive"
@@ -51,6 +52,14 @@ func (a *App) openSessions(ctx context.Context) error {
 		a.Session = archive.NewID()
 	}
 	return nil
+}
+
+// sessionTools are those that reach other sessions; what they start and go on
+// with are runs like those of sub-agents, with no more than their rights.
+func sessionTools(_ context.Context, a *App) ([]host.Tool, error) {
+	s := agents.Sessions{Archive: a.Sessions, Origin: a.SessionOrigin()}
+	a.Runs.Session = s.Open
+	return agents.SessionTools(agents.Options{Runs: a.Runs, Definitions: a.Definitions().All, ACP: a.acp()}, s), nil
 }
 
 // SessionOrigin is whose this app's sessions are: those of the same person, or

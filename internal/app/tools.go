@@ -29,6 +29,7 @@ var steps = []step{
 	{"Sub-Agent Query", agentQueries},
 	{"Slash Command", commandTools},
 	{"MCP", mcpTools},
+	{"Session", sessionTools},
 	{"Control", controlTools},
 	{"Plugins", folderPlugins},
 }
