@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/host/foreign"
+	"github.com/elfhost/elfhost/host/foreign/ironclaw"
 	"github.com/elfhost/elfhost/host/policy"
 	"github.com/elfhost/elfhost/host/sandbox"
 	"github.com/elfhost/elfhost/internal/config"
@@ -21,6 +24,7 @@ import (
 // inspected is what `plugin inspect --json` prints.
 type inspected struct {
 	sandbox.Inspection
+	Format   string           `json:"format,omitempty"`   // of other people's plugins; "" is elf/1
 	Manifest string           `json:"manifest,omitempty"` // the elf.toml beside the module, if one is there
 	Needs    []abi.Need       `json:"needs,omitempty"`
 	Missing  []abi.Capability `json:"missing,omitempty"` // imported, and not among the needs
@@ -61,6 +65,22 @@ func pluginInspect(s streams) *cobra.Command {
 
 func inspect(name string) (inspected, error) {
 	var out inspected
+	wrap := func(err error) error { return fault.Wrap("E1302", "", fmt.Errorf("inspecting %q: %w", name, err)) }
+	found, m, err := look(name)
+	if err != nil {
+		return out, wrap(err)
+	}
+	if found != nil {
+		wasm, err := found.Package.Wasm()
+		if err != nil {
+			return out, wrap(err)
+		}
+		if out.Inspection, err = sandbox.InspectAs(wasm, found.Package.Format); err != nil {
+			return out, wrap(err)
+		}
+		out.Format, out.Manifest, out.Needs = found.Format, found.File, found.Package.Manifest.Needs
+		return out, nil
+	}
 	if st, err := os.Stat(name); err == nil && st.IsDir() {
 		name = filepath.Join(name, "plugin.wasm")
 	}
@@ -69,18 +89,12 @@ func inspect(name string) (inspected, error) {
 		return out, err
 	}
 	if out.Inspection, err = sandbox.Inspect(wasm); err != nil {
-		return out, fault.Wrap("E1302", "", fmt.Errorf("inspecting %q: %w", name, err))
+		return out, wrap(err)
 	}
-	toml := filepath.Join(filepath.Dir(name), "elf.toml")
-	b, err := os.ReadFile(toml)
-	if err != nil {
-		return out, nil //nolint:nilerr // a module alone is inspected alone
+	if m == nil {
+		return out, nil
 	}
-	m, err := config.ReadManifest(b, toml)
-	if err != nil {
-		return out, fault.Wrap("E1302", "", err)
-	}
-	out.Manifest, out.Needs = toml, m.Needs
+	out.Manifest, out.Needs = filepath.Join(filepath.Dir(name), "elf.toml"), m.Needs
 	asked := map[abi.Capability]bool{}
 	for _, n := range m.Needs {
 		asked[n.Cap] = true
@@ -93,6 +107,32 @@ func inspect(name string) (inspected, error) {
 	return out, nil
 }
 
+// look finds out whether name is a plugin of another format, and reads the
+// elf.toml beside it, if there is one.
+func look(name string) (*foreign.Found, *abi.Manifest, error) {
+	dir, file := name, ""
+	if st, err := os.Stat(name); err != nil || !st.IsDir() {
+		dir, file = filepath.Split(name)
+	}
+	dir = filepath.Clean(dir)
+	var m *abi.Manifest
+	toml := filepath.Join(dir, "elf.toml")
+	if b, err := os.ReadFile(toml); err == nil {
+		if m, err = config.ReadManifest(b, toml); err != nil {
+			return nil, nil, err
+		}
+	}
+	if file != "" && !strings.HasSuffix(file, ".wasm") && !strings.HasSuffix(file, ".json") {
+		return nil, m, nil
+	}
+	found, err := foreign.Find(os.DirFS(dir), file, m)
+	var other *ironclaw.Other
+	if err != nil && !errors.As(err, &other) && found == nil {
+		return nil, m, nil // inspecting says what is wrong
+	}
+	return found, m, err
+}
+
 // could says in words what a capability is at the most.
 var could = map[abi.Capability]string{
 	abi.NetHTTP: "reach the network by HTTP", abi.Exec: "run programs", abi.Env: "read environment variables",
@@ -101,6 +141,9 @@ var could = map[abi.Capability]string{
 }
 
 func (in inspected) print(w io.Writer) error {
+	if in.Format != "" {
+		fmt.Fprintf(w, "format   %s (from %s)\n", in.Format, term.Line(in.Manifest))
+	}
 	fmt.Fprintf(w, "digest   sha256:%s\nsize     %s\n", in.Digest, bytesText(int64(in.Size)))
 	at := "at most  "
 	for _, c := range in.Capabilities {
@@ -114,12 +157,12 @@ func (in inspected) print(w io.Writer) error {
 	if at == "at most  " {
 		fmt.Fprintf(w, "%scompute: it imports no capability\n", at)
 	}
-	for i, n := range in.Needs {
-		label := "asks     "
-		if i > 0 {
+	label := "asks     "
+	for _, n := range in.Needs {
+		for line := range strings.Lines(policy.Grant{Cap: n.Cap, Scope: n.Scope}.String()) {
+			fmt.Fprintf(w, "%s%s  %s\n", label, term.Line(strings.TrimSuffix(line, "\n")), term.Line(n.Reason))
 			label = "         "
 		}
-		fmt.Fprintf(w, "%s%s  %s\n", label, term.Line(policy.Grant{Cap: n.Cap, Scope: n.Scope}.String()), term.Line(n.Reason))
 	}
 	fmt.Fprintf(w, "exports  %s\n", term.Line(short(strings.Join(in.Exports, " "), 160)))
 	for i, u := range in.Limits {

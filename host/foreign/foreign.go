@@ -160,6 +160,9 @@ func fromModule(file string, wasm []byte, m *abi.Manifest) (*Found, error) {
 	}
 	var form *sandbox.Format
 	if format == Program {
+		if m == nil && opensFiles(report) {
+			manifest.Needs = []abi.Need{{Cap: abi.FSRead, Scope: []string{"/ws", "/ws/**"}, Reason: "it is a program that opens files"}}
+		}
 		programTools(&manifest)
 		form = wasicmd.New(needsFiles(manifest.Needs))
 	} else {
@@ -199,6 +202,10 @@ func exportTools(m *abi.Manifest, r *vet.Report) {
 		m.Tools = append(m.Tools, abi.ToolDecl{Name: name, Input: []byte(extism.Input),
 			Description: fmt.Sprintf("Call the function %s of the plugin %s.", name, m.Name)})
 	}
+}
+
+func opensFiles(r *vet.Report) bool {
+	return slices.ContainsFunc(r.Imports, func(s vet.Symbol) bool { return s.Name == "path_open" })
 }
 
 func needsFiles(needs []abi.Need) bool {

@@ -54,6 +54,9 @@ type Func struct {
 	// Local: it works on the state of the call in bounded time and reaches
 	// nothing else, so it is not counted among the host calls.
 	Local bool
+	// Cap is what Run may reach at the most, for who inspects a module; "" is
+	// nothing. It gives nothing: Guest.Do asks the call's rights.
+	Cap abi.Capability
 }
 
 // Ended is what a host function panics with to end its guest: the call fails

@@ -9,7 +9,6 @@ import (
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host/sandbox/vet"
 	"github.com/elfhost/elfhost/host/sandbox/wasi"
-	"github.com/elfhost/elfhost/host/sandbox/wasmbin"
 )
 
 // Inspection says what a module is, and what it could do at the most, without
@@ -30,12 +29,31 @@ type Inspection struct {
 	Refused string `json:"refused,omitempty"`
 }
 
-// Inspect reads a module. The error is for bytes that are no module at all; a
-// module that the host refuses is an Inspection with the reason.
+// Inspect reads a module of elf/1. The error is for bytes that are no module at
+// all; a module that the host refuses is an Inspection with the reason.
 func Inspect(wasm []byte) (Inspection, error) {
-	profile := vet.Standard()
 	allow := allowed(everyNeed())
-	profile.Import = func(module, name string, t wasmbin.FuncType) error { return allow.Import(module, name, t) }
+	return inspect(wasm, allow, checkExports, func(s vet.Symbol) abi.Capability {
+		c, _ := abi.Import(s.Module)
+		return c
+	})
+}
+
+// InspectAs is Inspect for a module of another format.
+func InspectAs(wasm []byte, f *Format) (Inspection, error) {
+	return inspect(wasm, f.offers(), f.check, func(s vet.Symbol) abi.Capability {
+		for i := range f.Funcs {
+			if fn := &f.Funcs[i]; fn.Module == s.Module && fn.Name == s.Name {
+				return fn.Cap
+			}
+		}
+		return ""
+	})
+}
+
+func inspect(wasm []byte, allow vet.Allow, check func(*vet.Report) error, reaches func(vet.Symbol) abi.Capability) (Inspection, error) {
+	profile := vet.Standard()
+	profile.Import = allow.Import
 	r, err := vet.Check(wasm, profile)
 	in := Inspection{Digest: hex.EncodeToString(r.Digest[:]), Size: len(wasm), Limits: r.Usage(), Features: r.Features,
 		Capabilities: []abi.Capability{}, Imports: []string{}, Exports: []string{}}
@@ -44,15 +62,17 @@ func Inspect(wasm []byte) (Inspection, error) {
 		return in, err
 	}
 	if err == nil {
-		err = checkExports(r)
+		err = check(r)
 	}
 	if err != nil {
 		in.Refused = err.Error()
 	}
 	for _, s := range r.Imports {
 		in.Imports = append(in.Imports, s.Module+"."+s.Name)
-		if c, _ := abi.Import(s.Module); c != "" && !slices.Contains(in.Capabilities, c) {
+		if c := reaches(s); c != "" && c != abi.FSRead && !slices.Contains(in.Capabilities, c) {
 			in.Capabilities = append(in.Capabilities, c)
+		} else if c == abi.FSRead {
+			in.Files = true
 		}
 		in.Files = in.Files || s.Module == wasi.ModuleName && strings.HasPrefix(s.Name, "path_")
 	}

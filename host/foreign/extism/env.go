@@ -28,11 +28,12 @@ func (p *plugin) functions() []sandbox.Func {
 	host := func(name string, params, results types, run func(context.Context, *sandbox.Guest, []uint64)) sandbox.Func {
 		return sandbox.Func{Module: EnvModule, Name: name, Params: params, Results: results, Run: run}
 	}
-	list := append(kernelFunctions(),
+	request := host("http_request", two, one, p.httpRequest)
+	request.Cap = abi.NetHTTP
+	list := append(kernelFunctions(), request,
 		host("config_get", one, one, p.configGet),
 		host("var_get", one, one, p.varGet),
 		host("var_set", two, nil, p.varSet),
-		host("http_request", two, one, p.httpRequest),
 		local("http_status_code", nil, types{i32}, func(k *kernel, s []uint64) { s[0] = uint64(uint32(k.status)) }),
 		local("http_headers", nil, one, func(k *kernel, s []uint64) { s[0] = k.write(k.headers) }),
 		local("get_log_level", nil, types{i32}, func(_ *kernel, s []uint64) { s[0] = levelInfo }),

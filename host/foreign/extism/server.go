@@ -113,6 +113,9 @@ var serverCalls = map[string]func(ctx context.Context, p *plugin, g *sandbox.Gue
 	"get_access_token": func(context.Context, *plugin, *sandbox.Guest, []byte) any { return json.RawMessage("null") },
 }
 
+// serverCaps are what the calls reach.
+var serverCaps = map[string]abi.Capability{"create_message": abi.Model, "get_keyring_secret": abi.Secret}
+
 // serverNotes are those without an answer.
 var serverNotes = map[string]func(ctx context.Context, g *sandbox.Guest, in []byte){
 	"notify_logging_message": func(ctx context.Context, g *sandbox.Guest, in []byte) {
@@ -146,7 +149,7 @@ func (p *plugin) serverFunctions() []sandbox.Func {
 	one := []api.ValueType{i64}
 	var list []sandbox.Func
 	for name, run := range serverCalls {
-		list = append(list, sandbox.Func{Module: UserModule, Name: name, Params: one, Results: one,
+		list = append(list, sandbox.Func{Module: UserModule, Name: name, Params: one, Results: one, Cap: serverCaps[name],
 			Run: func(ctx context.Context, g *sandbox.Guest, s []uint64) {
 				in := Read(g, s[0])
 				Free(g, s[0])

@@ -43,7 +43,7 @@ func (f *format) functions() ([]sandbox.Func, error) {
 		name, version := interfaceName(im.Module)
 		switch {
 		case name == hostInterface && version == f.Version && own[im.Name] != nil:
-			fn.Run = own[im.Name]
+			fn.Run, fn.Cap = own[im.Name], caps[im.Name]
 		case strings.HasPrefix(name, "wasi:"):
 			w, known := wasiFuncs[name+" "+im.Name]
 			fn.Run, fn.Local = w.run, w.local
@@ -71,6 +71,11 @@ var signatures = map[string]string{
 	"log": "(i32 i32 i32) -> ()", "now-millis": "() -> (i64)", "workspace-read": "(i32 i32 i32) -> ()",
 	"http-request": "(i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32) -> ()",
 	"tool-invoke":  "(i32 i32 i32 i32 i32) -> ()", "secret-exists": "(i32 i32) -> (i32)",
+}
+
+// caps are what the host interface reaches.
+var caps = map[string]abi.Capability{
+	"workspace-read": abi.FSRead, "http-request": abi.NetHTTP, "tool-invoke": abi.ToolCall, "secret-exists": abi.Secret,
 }
 
 func types(b []byte) []api.ValueType {
