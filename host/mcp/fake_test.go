@@ -21,11 +21,17 @@ import (
 // The test binary is its own MCP server: FAKE_MCP names how it behaves.
 func TestMain(m *testing.M) {
 	if mode := os.Getenv("FAKE_MCP"); mode != "" {
+		if run, ok := programs[mode]; ok {
+			os.Exit(run())
+		}
 		fake(mode)
 		os.Exit(0)
 	}
 	os.Exit(m.Run())
 }
+
+// programs are what else the test binary can be.
+var programs = map[string]func() int{}
 
 var fakeOut sync.Mutex
 

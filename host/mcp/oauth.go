@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
+	"strings"
 
 	"github.com/mark3labs/mcp-go/client/transport"
 
@@ -123,6 +125,9 @@ func BeginLogin(ctx context.Context, s Server, web *http.Client, redirect string
 	if resp, err := web.Do(req); err == nil {
 		if resp.StatusCode == http.StatusUnauthorized {
 			l.handler.HandleUnauthorizedResponse(resp)
+			if !strings.Contains(strings.Join(resp.Header.Values("WWW-Authenticate"), ","), "resource_metadata") {
+				l.atRoot(ctx, web, s.URL)
+			}
 		}
 		resp.Body.Close()
 	}
@@ -141,6 +146,32 @@ func BeginLogin(ctx context.Context, s Server, web *http.Client, redirect string
 	}
 	l.as = login{URL: s.URL, Client: l.handler.GetClientID(), Secret: l.handler.GetClientSecret(), Method: l.handler.GetTokenEndpointAuthMethod()}
 	return l, nil
+}
+
+// atRoot looks for metadata at the root of the server's origin where there is
+// none for its path (RFC 9728 section 3.1 has the latter, servers the former).
+func (l *Login) atRoot(ctx context.Context, web *http.Client, server string) {
+	u, err := url.Parse(server)
+	if err != nil {
+		return
+	}
+	const known = "/.well-known/oauth-protected-resource"
+	root := u.Scheme + "://" + u.Host + known
+	for _, at := range []string{root + strings.TrimSuffix(u.Path, "/"), root} {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
+		if err != nil {
+			return
+		}
+		resp, err := web.Do(req)
+		if err != nil {
+			return
+		}
+		resp.Body.Close()
+		if resp.StatusCode == http.StatusOK {
+			l.handler.SetProtectedResourceMetadataURL(at)
+			return
+		}
+	}
 }
 
 // Finish exchanges the code and state that the browser brought for tokens, and

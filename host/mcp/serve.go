@@ -67,7 +67,10 @@ type Bridge struct {
 }
 
 // NewBridge makes a bridge; it follows the registry until Close.
-func NewBridge(o ServeOptions) *Bridge {
+func NewBridge(o ServeOptions) *Bridge { return newBridge(o) }
+
+// newBridge takes further options for the build that the conformance suite tests.
+func newBridge(o ServeOptions, more ...server.ServerOption) *Bridge {
 	b := &Bridge{opt: o, seal: newSeal(o.Secret)}
 	opts := []server.ServerOption{
 		server.WithToolCapabilities(true), server.WithLogger(quiet), server.WithRecovery(), server.WithLogging(), server.WithElicitation(),
@@ -79,7 +82,7 @@ func NewBridge(o ServeOptions) *Bridge {
 	if len(o.Resources) > 0 {
 		opts = append(opts, server.WithResourceCapabilities(false, true))
 	}
-	b.srv = server.NewMCPServer("elfhost", o.Version, opts...)
+	b.srv = server.NewMCPServer("elfhost", o.Version, append(opts, more...)...)
 	b.addPrompts()
 	b.addResources()
 	ctx, stop := context.WithCancel(context.Background())

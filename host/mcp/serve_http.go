@@ -14,6 +14,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -28,7 +29,7 @@ type HTTPOptions struct {
 	// Hosts are the names, without a port, under which the server is spoken to,
 	// beside the loopback's.
 	Hosts []string
-	// Origins are web pages that may speak to it. None may by default.
+	// Origins are web pages that may speak to it, beside those of this machine.
 	Origins []string
 }
 
@@ -79,12 +80,22 @@ func (g *guard) addressed(next http.Handler) http.Handler {
 			g.refuse(w, http.StatusForbidden, "this server is not known under that name")
 			return
 		}
-		if origins := r.Header.Values("Origin"); len(origins) > 1 || len(origins) == 1 && !slices.Contains(g.o.Origins, origins[0]) {
+		if origins := r.Header.Values("Origin"); len(origins) > 1 || len(origins) == 1 && !g.page(origins[0]) {
 			g.refuse(w, http.StatusForbidden, "web pages may not speak to this server")
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// page allows the origins that were named, and pages of this machine, which
+// need the token as everybody does.
+func (g *guard) page(origin string) bool {
+	if slices.Contains(g.o.Origins, origin) {
+		return true
+	}
+	u, err := url.Parse(origin)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && loopback(u.Hostname())
 }
 
 func (g *guard) named(hostport string) bool {
@@ -93,13 +104,7 @@ func (g *guard) named(hostport string) bool {
 		name = h
 	}
 	name = strings.TrimSuffix(strings.TrimPrefix(name, "["), "]")
-	if strings.EqualFold(name, "localhost") {
-		return true
-	}
-	if a, err := netip.ParseAddr(name); err == nil && a.IsLoopback() {
-		return true
-	}
-	return slices.ContainsFunc(g.o.Hosts, func(h string) bool { return strings.EqualFold(h, name) })
+	return loopback(name) || slices.ContainsFunc(g.o.Hosts, func(h string) bool { return strings.EqualFold(h, name) })
 }
 
 // authorized wants the bearer token, in the header and nowhere else: addresses
@@ -219,14 +224,12 @@ func (g *guard) refuse(w http.ResponseWriter, status int, why string) {
 // alone.
 func Loopback(hostport string) bool {
 	name, _, err := net.SplitHostPort(hostport)
-	if err != nil {
-		return false
-	}
-	if strings.EqualFold(name, "localhost") {
-		return true
-	}
+	return err == nil && loopback(name)
+}
+
+func loopback(name string) bool {
 	a, err := netip.ParseAddr(name)
-	return err == nil && a.IsLoopback()
+	return strings.EqualFold(name, "localhost") || err == nil && a.IsLoopback()
 }
 
 // ListenAndServe serves h on l until ctx ends, then lets requests that run end

@@ -321,6 +321,8 @@ func TestMBGuards(t *testing.T) {
 		{"MB-01 health too", 403, "/healthz", "", func(r *http.Request) { r.Host = "evil.test:80" }},
 		{"MB-01 localhost", 200, "/mcp", ping, func(r *http.Request) { r.Host = "LOCALHOST:1" }},
 		{"MB-02 origin", 403, "/mcp", ping, func(r *http.Request) { r.Header.Set("Origin", "https://evil.test") }},
+		{"MB-02 own page", 200, "/mcp", ping, func(r *http.Request) { r.Header.Set("Origin", "http://localhost:3000") }},
+		{"MB-02 look-alike", 403, "/mcp", ping, func(r *http.Request) { r.Header.Set("Origin", "http://localhost.evil.test") }},
 		{"MB-02 null origin", 403, "/mcp", ping, func(r *http.Request) { r.Header.Set("Origin", "null") }},
 		{"MB-02 simple request", 415, "/mcp", ping, func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }},
 		{"MB-03 none", 401, "/mcp", ping, func(r *http.Request) { r.Header.Del("Authorization") }},

@@ -205,6 +205,10 @@ func (h *HTTP) resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 	if h.Resolve != nil {
 		return h.Resolve(ctx, host)
 	}
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		// Not a question for a name server (RFC 6761 section 6.3).
+		return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}, nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	// The dot keeps the machine's search domains out of it.
