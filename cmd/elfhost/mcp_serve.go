@@ -53,7 +53,7 @@ func (f *serveFlags) run(ctx context.Context, s streams) error {
 			"%s can be reached from other machines: --http serves this machine alone", f.http)
 	}
 	asker := &mcp.Asker{Show: showQuestion}
-	o := app.Options{Approver: asker}
+	o := app.Options{Approver: asker, Origin: "mcp"} // a client sees no session of the person's
 	if f.noInput {
 		o.Approver = nil
 	}

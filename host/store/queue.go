@@ -11,7 +11,8 @@ import (
 // while one is being committed waits, and the first of those who wait commits
 // for all of them. A lone writer has no more to do than its own transaction.
 type queue struct {
-	tx *tx
+	tx    *tx
+	wrote func(n int) // told of every transaction
 
 	mu     sync.Mutex
 	ops    []*op
@@ -128,6 +129,7 @@ func (q *queue) batch() {
 	if err != nil {
 		q.tx.epoch++
 	}
+	q.wrote(len(ops))
 	for _, o := range ops {
 		if err != nil {
 			o.err = err

@@ -52,6 +52,7 @@ type Store struct {
 	write *sql.DB // one connection, used by whoever leads the queue
 	read  *sql.DB
 	queue queue
+	log   checkpoints
 	owner owner
 
 	mu   sync.Mutex
@@ -85,10 +86,16 @@ func open(ctx context.Context, path string) (*Store, error) {
 	}
 	s := &Store{path: path, mine: map[int64]bool{}}
 	s.owner.dir = path + ".owners"
-	if s.write, err = sql.Open("sqlite", source(path, "_pragma=synchronous(NORMAL)")); err != nil {
+	if s.write, err = sql.Open("sqlite", source(path, "_pragma=synchronous(NORMAL)&_pragma=wal_autocheckpoint(0)")); err != nil {
 		return nil, err
 	}
 	s.write.SetMaxOpenConns(1)
+	s.log.path = path
+	if s.log.db, err = sql.Open("sqlite", source(path, "_pragma=synchronous(NORMAL)")); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	s.log.db.SetMaxOpenConns(1)
+	s.queue.wrote = s.log.note
 	if s.read, err = sql.Open("sqlite", source(path, "_pragma=query_only(1)")); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -137,10 +144,10 @@ func busy(err error) bool {
 
 // Close closes the store. Writers that are still open lose their claims.
 func (s *Store) Close() error {
-	var errs []error
 	if !s.queue.close() {
 		return nil
 	}
+	errs := []error{s.log.close()}
 	if s.read != nil {
 		errs = append(errs, s.read.Close())
 	}
