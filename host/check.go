@@ -29,7 +29,7 @@ type gateState struct {
 func (g *Gate) Child(m Mode) *Gate {
 	return &Gate{
 		Policy: g.Policy, Mode: m.Narrower(g.Current()), Grants: g.Grants, Granted: g.Granted, Workspace: g.Workspace,
-		Approver: g.Approver, Memory: g.Memory, Unconfined: g.Unconfined, Audit: g.Audit, state: gateState{parent: g},
+		Approver: g.Approver, Memory: g.Memory, Unconfined: g.Unconfined, Before: g.Before, Audit: g.Audit, state: gateState{parent: g},
 	}
 }
 
@@ -150,6 +150,13 @@ func (g *Gate) decide(ctx context.Context, s Spec, c Call, v *Verdict) *Denied {
 		return refuse("mode", "the session is in plan mode, in which nothing is changed")
 	case mode == ModePlan && s.Name == spawner && !plans(c.Args):
 		return refuse("mode", "in plan mode a sub-agent has permissionMode plan")
+	}
+	if g.Before != nil {
+		if err := g.Before(ctx, s, c); err != nil {
+			return refuse("hook", err.Error())
+		}
+	}
+	switch {
 	case ruling.Effect == policy.Ask && ruling.Rule != "": // whatever comes below
 		return g.askCall(ctx, s, c, ruling, v)
 	case g.Unconfined && s.Kind == KindExecute && s.Origin.Source == Builtin:

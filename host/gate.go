@@ -38,6 +38,10 @@ type Gate struct {
 	// Unconfined says that no kernel sandbox holds the programs which builtin
 	// tools run: each command is asked about, whatever the mode and the rules.
 	Unconfined bool
+	// Before is asked about each call that neither policy nor mode has refused,
+	// before anybody else is. Its error refuses the call; the text is the
+	// reason. It must be safe for concurrent use. Nil: nothing is asked.
+	Before func(ctx context.Context, s Spec, c Call) error
 	// Audit keeps every verdict; it must be safe for concurrent use. A call whose
 	// verdict cannot be kept is refused. Nil: nothing is kept.
 	Audit func(Verdict) error

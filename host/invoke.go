@@ -65,6 +65,9 @@ func (r *Registry) Invoke(ctx context.Context, c Call) abi.Result {
 	t.bind(e.tool)
 	res := r.call(ctx, e, t)
 	res = r.fit(ctx, e, c, res)
+	if r.opt.After != nil {
+		res = r.opt.After(ctx, e.spec, t.call, res)
+	}
 	var lines []string
 	for _, d := range t.refusals() {
 		t.tell(d)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/elfhost/elfhost/abi"
 )
 
 // DefaultMaxOutput is what Invoke lets through of a tool's text, in bytes.
@@ -21,6 +23,9 @@ type Options struct {
 	// Spill keeps the whole of an output that was cut and returns the path under
 	// which the Read tool finds it.
 	Spill func(ctx context.Context, session, callID, text string) (path string, err error)
+	// After sees the result of each call that was made, as the model will get
+	// it, and may add to it. It must be safe for concurrent use. Nil: nothing.
+	After func(ctx context.Context, s Spec, c Call, res abi.Result) abi.Result
 	// Inherit shows the tools of another registry, live. Own names win; what is
 	// inherited runs behind this registry's gate.
 	Inherit *Registry

@@ -23,6 +23,26 @@ func (g *Gate) judge(s Spec, c Call, rules, remembered []policy.Rule) policy.Rul
 	return policy.Judge(append(rules, remembered...), s.Name, g.subject(s, c))
 }
 
+// Matches reports whether a call may be one that the pattern names. Where that
+// cannot be known before the call is made, it may be: it is for guards, not
+// for permissions.
+func (g *Gate) Matches(p policy.Pattern, s Spec, c Call) bool {
+	if !p.Names(s.Name) {
+		return false
+	}
+	r := policy.Judge([]policy.Rule{{Pattern: p, Effect: policy.Deny}}, s.Name, g.subject(s, c))
+	return r.Effect == policy.Deny || s.Kind == KindExecute && unclear(r.Command)
+}
+
+// unclear reports a command line of which some program is not known before it
+// runs. A nil command could not be read at all.
+func unclear(c *policy.Command) bool {
+	return c == nil || len(c.Ask) > 0 || slices.ContainsFunc(c.Segments, func(g policy.Segment) bool {
+		return g.Dynamic && (g.Via != "" || len(g.Argv) == 0 || strings.HasPrefix(g.Argv[0], "$") || strings.HasPrefix(g.Argv[0], "`") ||
+			slices.Contains([]string{"eval", "source", "."}, g.Argv[0]))
+	})
+}
+
 // remembered are the answers that hold for a call, as rules that allow. What
 // was answered about one plugin's tool does not hold for another's of the same
 // name, unless a person wrote the rule without an owner, and nothing that was
