@@ -75,7 +75,9 @@ func (a *App) openChild(ctx context.Context, parent *agent.Loop, s agent.Spawn) 
 	if err != nil {
 		return nil, err
 	}
-	own := host.New(host.Options{Gate: parent.Tools.Gate(), Spill: a.spill, Log: a.opt.Log, Inherit: parent.Tools})
+	o := a.registryOptions(parent.Tools.Gate())
+	o.Inherit = parent.Tools
+	own := host.New(o)
 	tools := append(files.Tools(files.Options{Tree: a.Tree, ACP: a.acp()}), sh.Tools()...)
 	if err := own.Add(tools...); err != nil {
 		return nil, errors.Join(err, sh.Close())
@@ -96,22 +98,29 @@ func (a *App) openChild(ctx context.Context, parent *agent.Loop, s agent.Spawn) 
 func (a *App) Work(ctx context.Context, l *agent.Loop, s *agent.Session, prompt ...abi.Content) iter.Seq2[agent.Event, error] {
 	return func(yield func(agent.Event, error) bool) {
 		loop, before := *l, s.Usage()
+		prompt, err := a.begin(ctx, prompt)
+		if err != nil {
+			yield(agent.Event{Kind: agent.KindDone, Stop: agent.StopError}, err)
+			return
+		}
 		for {
 			done, failed, left := once(loop.Run(ctx, s, prompt...), yield)
 			if left {
+				a.ended(ctx, agent.Event{Stop: agent.StopCancelled})
 				return
 			}
 			if failed != nil || done.Stop != agent.StopEnd || !a.busy(s) && !s.Steered() {
+				a.ended(ctx, done)
 				yield(done, failed)
 				return
 			}
-			if err := a.Runs.Wait(ctx, s); err != nil {
-				done.Stop = agent.StopCancelled
-				yield(done, nil)
-				return
+			stop := agent.StopCancelled
+			if err := a.Runs.Wait(ctx, s); err == nil {
+				stop = lessen(&loop.Limits, l.Limits, before, s.Usage())
 			}
-			if stop := lessen(&loop.Limits, l.Limits, before, s.Usage()); stop != "" {
+			if stop != "" {
 				done.Stop = stop
+				a.ended(ctx, done)
 				yield(done, nil)
 				return
 			}

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/elfhost/elfhost/builtins/control"
 	"github.com/elfhost/elfhost/builtins/files"
@@ -28,6 +29,7 @@ import (
 	"github.com/elfhost/elfhost/host/sandbox"
 	"github.com/elfhost/elfhost/internal/config"
 	"github.com/elfhost/elfhost/internal/fault"
+	"github.com/elfhost/elfhost/internal/hooks"
 )
 
 // Options say how a session starts. The zero value is a session in the
@@ -75,6 +77,7 @@ type App struct {
 	Plans    *control.Plans
 	Commands *control.Commands
 	Runs     *agent.Runs // the sub-agents
+	Hooks    *hooks.Hooks
 
 	opt      Options
 	env      func(string) string
@@ -83,6 +86,7 @@ type App struct {
 	kernel   chan reach.Sandbox // probed while the rest is opened
 	packages []pack
 	closers  []func(context.Context) error
+	began    atomic.Bool // hooks were told of the session
 
 	mu    sync.Mutex
 	notes []string
@@ -192,6 +196,9 @@ func (a *App) Close(ctx context.Context) error {
 	var errs []error
 	if a.Runs != nil { // they use all the rest
 		errs = append(errs, a.Runs.Close(ctx))
+	}
+	if a.began.Load() {
+		a.Hooks.End(ctx)
 	}
 	for _, p := range a.Plugins {
 		errs = append(errs, p.Close(ctx))

@@ -49,6 +49,9 @@ func (a *App) openGate(context.Context) error {
 		Policy: a.Policy, Grants: own, Granted: a.granted, Workspace: a.Dir,
 		Approver: a.opt.Approver, Memory: a.grants, Audit: a.record,
 	}
+	if err := a.openHooks(); err != nil {
+		return err
+	}
 	if mode != "" {
 		if err := a.Gate.Switch(mode); err != nil {
 			return fault.Wrap("E1001", "the modes are plan, ask, acceptEdits and auto", err)
@@ -106,7 +109,7 @@ func (a *App) keep(s host.Spec) bool {
 }
 
 func (a *App) register(ctx context.Context) error {
-	all := host.New(host.Options{Gate: a.Gate, Spill: a.spill, Log: a.opt.Log})
+	all := host.New(a.registryOptions(a.Gate))
 	a.all = all
 	for _, step := range steps {
 		tools, err := step.tools(ctx, a)
