@@ -47,6 +47,7 @@ bench: plugins ## ratios against peers of the same run
 
 bench-sandbox: ## isolated calls against MCP, Extism and raw wazero
 	$(GO) run ./internal/bench/sandbox
+	$(GO) test -run '^$$' -bench Metering -benchtime 1x ./host/sandbox/meter
 
 bench-tools: ## the native tools against ripgrep, sed, cp and a bare shell
 	$(GO) run ./internal/bench/tools

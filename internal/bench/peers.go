@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"time"
 
 	extism "github.com/extism/go-sdk"
 	"github.com/mark3labs/mcp-go/client"
@@ -106,8 +107,8 @@ func (e *extismPeer) close(ctx context.Context) {
 	e.compiled.Close(ctx)
 }
 
-// rawPeer runs our guest on wazero as it comes: no deadline, no meter, and
-// wazero's own WASI.
+// rawPeer runs our guest on wazero as it comes: no meter, wazero's own WASI,
+// and no deadline unless it stops with its context (WithCloseOnContextDone).
 type rawPeer struct {
 	rt    wazero.Runtime
 	cache wazero.CompilationCache
@@ -115,12 +116,12 @@ type rawPeer struct {
 	inst  api.Module
 }
 
-func newRaw(ctx context.Context, wasm []byte, dir string) (*rawPeer, error) {
+func newRaw(ctx context.Context, wasm []byte, dir string, stops bool) (*rawPeer, error) {
 	cache, err := wazero.NewCompilationCacheWithDir(dir)
 	if err != nil {
 		return nil, err
 	}
-	r := &rawPeer{rt: wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithCompilationCache(cache)), cache: cache}
+	r := &rawPeer{rt: wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithCompilationCache(cache).WithCloseOnContextDone(stops)), cache: cache}
 	wasi_snapshot_preview1.MustInstantiate(ctx, r.rt)
 	if r.code, err = r.rt.CompileModule(ctx, wasm); err != nil {
 		return nil, err
@@ -171,6 +172,13 @@ func (r *rawPeer) call(ctx context.Context, mod api.Module, args []byte) error {
 }
 
 func (r *rawPeer) live(ctx context.Context, args []byte) error { return r.call(ctx, r.inst, args) }
+
+// timed is live with a deadline.
+func (r *rawPeer) timed(ctx context.Context, args []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	return r.call(ctx, r.inst, args)
+}
 
 func (r *rawPeer) fresh(ctx context.Context, args []byte) error {
 	mod, err := r.instance(ctx)

@@ -134,11 +134,16 @@ func (b *sandboxBench) calls(ctx context.Context) error {
 		return err
 	}
 	defer ext.close(ctx)
-	raw, err := newRaw(ctx, b.elf, filepath.Join(b.dir, "raw"))
+	raw, err := newRaw(ctx, b.elf, filepath.Join(b.dir, "raw"), false)
 	if err != nil {
 		return err
 	}
 	defer raw.close(ctx)
+	stops, err := newRaw(ctx, b.elf, filepath.Join(b.dir, "stops"), true)
+	if err != nil {
+		return err
+	}
+	defer stops.close(ctx)
 	mega := bytes.Repeat([]byte("x"), 1<<20)
 	t := Times(75, 4, // short turns: few of them are interrupted
 		func() { _, err := Once1(payload); b.fail(err) },
@@ -147,6 +152,7 @@ func (b *sandboxBench) calls(ctx context.Context) error {
 		func() { b.fail(mcp.call(ctx)) },
 		func() { b.fail(ext.live(ctx, "echo", payload)) },
 		func() { b.fail(raw.live(ctx, payload)) },
+		func() { b.fail(stops.timed(ctx, payload)) },
 	)
 	u := Times(7, 2,
 		func() { b.fail(ext.fresh(ctx, "echo", payload)) },
@@ -155,7 +161,7 @@ func (b *sandboxBench) calls(ctx context.Context) error {
 		func() { b.do(ctx, small, mega) },
 		func() { b.fail(ext.live(ctx, "copy", mega)) },
 	)
-	for i, name := range []string{"in process, Go", "isolated, standard-Go guest", "isolated, small guest", "live MCP server over stdio", "Extism, live instance", "raw wazero, live instance"} {
+	for i, name := range []string{"in process, Go", "isolated, standard-Go guest", "isolated, small guest", "live MCP server over stdio", "Extism, live instance", "raw wazero, live instance", "raw wazero, live, WithCloseOnContextDone"} {
 		b.row(name, t[i])
 	}
 	for i, name := range []string{"Extism, fresh instance with timeout", "raw wazero, fresh instance", "a process per call", "isolated, 1 MiB in and out", "Extism live, 1 MiB in and out"} {
@@ -208,7 +214,7 @@ func (b *sandboxBench) throughput(ctx context.Context) error {
 		return err
 	}
 	defer std.Close(ctx)
-	raw, err := newRaw(ctx, b.elf, filepath.Join(b.dir, "raw"))
+	raw, err := newRaw(ctx, b.elf, filepath.Join(b.dir, "raw"), false)
 	if err != nil {
 		return err
 	}

@@ -107,10 +107,10 @@ func Snapshot(m *wasmbin.Module, inst api.Module, reseed []Span, keep ...string)
 
 // memory copies linear memory, and declares its present size.
 func (img *Image) memory(n *wasmbin.Module, inst api.Module) error {
-	mem := inst.Memory()
-	if mem == nil {
+	if n.Count(wasmbin.MemorySection) == 0 { // inst.Memory() is not nil even then
 		return nil
 	}
+	mem := inst.Memory()
 	view, ok := mem.Read(0, mem.Size())
 	if !ok {
 		return errors.New("taking a snapshot: the memory cannot be read")
