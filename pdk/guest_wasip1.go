@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"reflect"
+	"runtime"
 	"unicode/utf8"
 	"unsafe"
 
@@ -50,6 +51,9 @@ func elfDescribe() uint64 {
 	if err != nil {
 		return reply(abi.ReplyError, []byte(err.Error()))
 	}
+	// The snapshot is taken now. A collection that were under way, or near, would
+	// be gone through again by every call.
+	runtime.GC()
 	return reply(abi.ReplyText, data)
 }
 
