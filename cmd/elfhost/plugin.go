@@ -20,7 +20,8 @@ func pluginVerb(s streams) *cobra.Command {
 		Use: "plugin", Short: "Look at plugins and make them ready", Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(pluginList(s), pluginInspect(s), pluginWarm(s), pluginCache(s))
+	c.AddCommand(pluginList(s), pluginInspect(s), pluginWarm(s), pluginCache(s),
+		pluginNew(s), pluginBuild(s), pluginTest(s), pluginCheck(s), pluginBench(s))
 	return c
 }
 

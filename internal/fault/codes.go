@@ -36,6 +36,8 @@ var codes = []Code{
 	{"E1308", ExitFailed, "no such skill", "No skill of that name lies in your own folders or in the project's. `elfhost skill list --all` shows all of them, with the reason where one cannot be used."},
 	{"E1309", ExitFailed, "not a grammar", "The file is not a tree-sitter grammar that elfhost can run: a WebAssembly side module with a dylink.0 section and the export tree_sitter_NAME, as `tree-sitter build --wasm` makes it. The error says what it is instead."},
 	{"E1310", ExitFailed, "an MCP server failed", "The MCP server could not be started or reached, or did not answer in time. The error carries its own last words. `elfhost mcp test NAME` tries again and lists its tools; `elfhost mcp list` shows all servers."},
+	{"E1311", ExitFailed, "the plugin does not build", "The compiler is missing, or refused the sources. Its own words are above."},
+	{"E1312", ExitFailed, "the plugin does not pass", "A test, a case of testdata/cases or a check of the plugin failed. The lines above say which, and what it answered instead."},
 	{"E1401", ExitLimit, "step limit", "The agent used all its steps. --max-steps allows more."},
 	{"E1402", ExitLimit, "budget", "The agent used its budget. --max-cost allows more."},
 	{"E1501", ExitFailed, "state cannot be written", "elfhost could not write to its state folder. `elfhost doctor` names the folder and what is wrong with it."},
