@@ -44,11 +44,12 @@ type conn struct {
 // connect starts or reaches the server, and shakes hands.
 func (l *link) connect(ctx context.Context) (*conn, error) {
 	c, err := l.handshake(ctx, false)
-	if err != nil || l.s.URL == "" || l.s.SSE || mcp.IsModernProtocol(c.rpc.ProtocolVersion()) || c.caps.Tools == nil || !c.caps.Tools.ListChanged {
+	asks := l.c.opt.Elicit != nil || l.c.opt.Sample != nil
+	if err != nil || l.s.URL == "" || l.s.SSE || mcp.IsModernProtocol(c.rpc.ProtocolVersion()) || c.caps.Tools == nil || !c.caps.Tools.ListChanged && !asks {
 		return c, err
 	}
-	// Before 2026-07-28 announcements come on a stream of their own, which
-	// mcp-go opens only if it is told to before the handshake.
+	// Before 2026-07-28 announcements and questions come on a stream of their
+	// own, which mcp-go opens only if it is told to before the handshake.
 	again, err := l.handshake(ctx, true)
 	if err != nil {
 		return c, nil

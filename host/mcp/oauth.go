@@ -168,6 +168,9 @@ func (l *Login) atRoot(ctx context.Context, web *http.Client, server string) {
 		}
 		resp.Body.Close()
 		if resp.StatusCode == http.StatusOK {
+			if at == root {
+				l.handler.SetBaseURL(u.Scheme + "://" + u.Host) // what such metadata is about
+			}
 			l.handler.SetProtectedResourceMetadataURL(at)
 			return
 		}
