@@ -30,9 +30,11 @@ var marks = []struct {
 	look look
 }{{"**", bold}, {"__", bold}, {"*", emphasis}, {"_", emphasis}}
 
-// inline parts a line at its marks. open is the length of the tail that a
-// mark may yet claim: while a line streams, it is not shown.
-func inline(s string) (runs []run, open int) {
+// inline parts a line at its marks. While the line streams, what stands before
+// s[cut], a space, can be shown: no mark that follows changes it. cut is 0
+// where nothing can.
+func inline(s string) (runs []run, cut int) {
+	open := false // a mark may yet claim the rest
 	var plain strings.Builder
 	flush := func() {
 		if plain.Len() > 0 {
@@ -48,14 +50,15 @@ func inline(s string) (runs []run, open int) {
 		}
 		r, n, closed := marked(s, i)
 		if n == 0 {
+			if s[i] == ' ' && !open {
+				cut = i
+			}
 			_, size := utf8.DecodeRuneInString(s[i:])
 			plain.WriteString(s[i : i+size])
 			i += size
 			continue
 		}
-		if !closed && open == 0 {
-			open = len(s) - i
-		}
+		open = open || !closed
 		if closed {
 			flush()
 			runs = append(runs, r)
@@ -65,7 +68,7 @@ func inline(s string) (runs []run, open int) {
 		i += n
 	}
 	flush()
-	return runs, open
+	return runs, cut
 }
 
 // marked reads a span that begins at i; n is 0 where none does, and the length

@@ -174,16 +174,14 @@ func (m *markdown) partial() {
 			return
 		}
 	}
-	_, open := inline(text)
-	ready := text[:len(text)-open]
-	at := strings.LastIndexByte(ready, ' ')
+	_, at := inline(text)
 	if at <= 0 {
 		return
 	}
-	ready = text[:at]
+	ready := text[:at]
 	if !m.begun {
 		m.flushTable()
-		ready = m.start(ready)
+		ready = strings.TrimSuffix(m.start(text[:at+1]), " ")
 		m.begun = true
 	}
 	m.words(ready, normal)
