@@ -28,6 +28,8 @@ type bind struct {
 	Path   string
 	Target string // of a link that is made anew; "" for a bind
 	Write  bool
+
+	system bool // not a person's: a copy does as well
 }
 
 // system is what programs need to run at all, and nothing that is a person's.
@@ -98,7 +100,7 @@ func systemBind(s string) []bind {
 			return []bind{{Path: s, Target: target}}
 		}
 	}
-	return []bind{{Path: s}}
+	return []bind{{Path: s, system: true}}
 }
 
 // guarded finds the protected names at the top of a writable folder and in its

@@ -109,20 +109,25 @@ func (s Sandbox) bubblewrap(j jail) (*exec.Cmd, func(), error) {
 	for _, e := range j.Empty {
 		args = append(args, "--tmpfs", e)
 	}
+	c := copies{args: args}
 	for _, b := range j.Binds {
+		if b.system && strings.HasPrefix(b.Path, "/etc/") && c.add(b.Path) {
+			continue
+		}
 		switch {
 		case b.Target != "":
-			args = append(args, "--symlink", b.Target, b.Path)
+			c.args = append(c.args, "--symlink", b.Target, b.Path)
 		case b.Write:
-			args = append(args, "--bind", b.Path, b.Path)
+			c.args = append(c.args, "--bind", b.Path, b.Path)
 		default:
-			args = append(args, "--ro-bind", b.Path, b.Path)
+			c.args = append(c.args, "--ro-bind", b.Path, b.Path)
 		}
 	}
-	args = append(args, "--chdir", j.Dir, "--")
-	cmd := exec.Command(s.bwrap, append(args, j.Argv...)...)
+	c.args = append(c.args, "--remount-ro", "/", "--chdir", j.Dir, "--")
+	cmd := exec.Command(s.bwrap, append(c.args, j.Argv...)...)
 	cmd.Env = j.Env
-	return cmd, func() {}, nil
+	cmd.ExtraFiles = c.files
+	return cmd, func() { closeFiles(c.files) }, nil
 }
 
 // kernelKnobs are places in /proc by which root changes the running kernel.
