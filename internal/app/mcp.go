@@ -133,11 +133,12 @@ func (a *App) Servers() ([]mcp.Server, error) {
 	if err != nil {
 		return nil, fault.Wrap("E1002", "", err)
 	}
+	folder := len(project) > 0 && a.Trusts()
 	for _, p := range project {
 		if _, own := a.Config.MCP.Servers[p.Name]; own {
 			continue
 		}
-		if _, ok := trusted[p.Digest(a.Dir)]; !ok {
+		if _, ok := trusted[p.Digest(a.Dir)]; !ok && !folder {
 			a.note("the MCP server %s of %s is not used: `elfhost mcp trust %s` shows what it would start", p.Name, p.File, p.Name)
 			continue
 		}

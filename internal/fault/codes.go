@@ -26,6 +26,7 @@ var codes = []Code{
 	{"E1203", ExitRefused, "no grant covers it", "A plugin or tool tried to reach a file, host, program or secret that nobody granted. The hint has the narrowest grant that would allow it. `elfhost grant list` shows what is granted."},
 	{"E1204", ExitRefused, "forbidden by policy", "A policy file forbids it, and no person on this machine can allow it. The error names the file and the line of the rule."},
 	{"E1205", ExitRefused, "a hook refused it", "A program that [[hooks]] in your config.toml puts before prompts said no, or failed: a guard that does not work lets nothing through. Its reason is in the error; `elfhost config explain hooks` names the file and the line."},
+	{"E1207", ExitRefused, "not what was to be trusted", "The files that this folder would start programs with are not those that --accept names, or they cannot be read as a whole. `elfhost trust` shows them with their digest."},
 	{"E1301", ExitFailed, "no such tool", "No tool of that name is registered in this session. `elfhost tools` lists those that are."},
 	{"E1302", ExitFailed, "not a plugin", "The file is not a WebAssembly core module that elfhost can run. The error says what it is instead. `elfhost plugin inspect FILE` shows what elfhost sees in it."},
 	{"E1303", ExitFailed, "the tool failed", "The tool ran and answered with an error. Its own words are above."},
