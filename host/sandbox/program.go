@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -302,5 +303,5 @@ func (in *instance) describe(ctx context.Context, c *call) ([]byte, error) {
 	case kind != abi.ReplyText:
 		return nil, abiErrorf("%s replies with text", abi.ExportDescribe)
 	}
-	return b, nil
+	return bytes.Clone(b), nil
 }

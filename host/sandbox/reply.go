@@ -10,7 +10,8 @@ import (
 	"github.com/elfhost/elfhost/abi"
 )
 
-// readReply copies what a packed pointer and length name, and cuts off the kind.
+// readReply finds what a packed pointer and length name, and cuts off the kind.
+// The bytes are the guest's own: copy them before it, or a reset, runs again.
 func readReply(mod api.Module, packed uint64, limit int64) (abi.ReplyKind, []byte, error) {
 	ptr, n := uint32(packed>>32), uint32(packed)
 	switch {
@@ -27,10 +28,10 @@ func readReply(mod api.Module, packed uint64, limit int64) (abi.ReplyKind, []byt
 	if kind > abi.ReplyContent {
 		return 0, nil, abiErrorf("there is no reply of kind %d", kind)
 	}
-	return kind, append([]byte(nil), b[1:]...), nil
+	return kind, b[1:], nil
 }
 
-// result turns a reply into what the tool answers.
+// result turns a reply into what the tool answers, which shares nothing with it.
 func result(kind abi.ReplyKind, b []byte) (abi.Result, error) {
 	switch kind {
 	case abi.ReplyText:

@@ -145,7 +145,7 @@ func (b *sandboxBench) calls(ctx context.Context) error {
 	}
 	defer stops.close(ctx)
 	mega := bytes.Repeat([]byte("x"), 1<<20)
-	t := Times(75, 4, // short turns: few of them are interrupted
+	t := Times(25, 20,
 		func() { _, err := Once1(payload); b.fail(err) },
 		func() { b.do(ctx, std, payload) },
 		func() { b.do(ctx, small, payload) },
@@ -154,7 +154,7 @@ func (b *sandboxBench) calls(ctx context.Context) error {
 		func() { b.fail(raw.live(ctx, payload)) },
 		func() { b.fail(stops.timed(ctx, payload)) },
 	)
-	u := Times(7, 2,
+	u := Times(7, 5,
 		func() { b.fail(ext.fresh(ctx, "echo", payload)) },
 		func() { b.fail(raw.fresh(ctx, payload)) },
 		func() { b.fail(b.process(ctx)) },
