@@ -1,6 +1,7 @@
 package reach
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -149,7 +150,7 @@ func (m *mount) replace(ctx context.Context, rel string, data io.Reader, o Write
 			m.root.Remove(temp)
 		}
 	}()
-	if _, err := io.Copy(f, contextReader{ctx, data}); err != nil {
+	if err := copyAll(ctx, f, data); err != nil {
 		return nil, err
 	}
 	if old != nil {
@@ -226,6 +227,36 @@ func (m *mount) syncFolder(dir string) {
 		_ = d.Sync()
 		d.Close()
 	}
+}
+
+// copyAll copies until the context ends. What lies in memory already is written
+// from there, in large pieces.
+func copyAll(ctx context.Context, f *os.File, data io.Reader) error {
+	if held, ok := data.(*bytes.Reader); ok {
+		_, err := held.WriteTo(contextWriter{ctx, f})
+		return err
+	}
+	_, err := io.Copy(f, contextReader{ctx, data})
+	return err
+}
+
+// contextWriter looks at its context before every piece.
+type contextWriter struct {
+	ctx context.Context
+	w   io.Writer
+}
+
+const writtenAtOnce = 4 << 20
+
+func (c contextWriter) Write(b []byte) (n int, err error) {
+	for err == nil && n < len(b) {
+		if err = c.ctx.Err(); err == nil {
+			var m int
+			m, err = c.w.Write(b[n:min(n+writtenAtOnce, len(b))])
+			n += m
+		}
+	}
+	return n, err
 }
 
 // contextReader stops a copy when its context ends.
