@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"iter"
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host"
@@ -61,4 +62,24 @@ func (a *App) begin(ctx context.Context, prompt []abi.Content) ([]abi.Content, e
 // ended tells the hooks that the agent has stopped.
 func (a *App) ended(ctx context.Context, done agent.Event) {
 	a.Hooks.Stopped(context.WithoutCancel(ctx), string(done.Stop))
+}
+
+// Turn is Loop.Run with the person's hooks around it, for front ends that stay:
+// sub-agents in the background work on, and the agent is told in a later turn.
+func (a *App) Turn(ctx context.Context, l *agent.Loop, s *agent.Session, prompt ...abi.Content) iter.Seq2[agent.Event, error] {
+	return func(yield func(agent.Event, error) bool) {
+		prompt, err := a.begin(ctx, prompt)
+		if err != nil {
+			yield(agent.Event{Kind: agent.KindDone, Stop: agent.StopError}, err)
+			return
+		}
+		done, failed, left := once(l.Run(ctx, s, prompt...), yield)
+		if left {
+			done.Stop = agent.StopCancelled
+		}
+		a.ended(ctx, done)
+		if !left {
+			yield(done, failed)
+		}
+	}
 }

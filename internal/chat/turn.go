@@ -38,7 +38,7 @@ func (c *chat) turn(ctx context.Context, with app.Chosen, content ...abi.Content
 	}()
 	v := &view{chat: c, text: &markdown{out: c.screen, style: c.Style}}
 	end := c.screen.start()
-	for e, err := range loop.Run(ctx, c.session, content...) {
+	for e, err := range c.app.Turn(ctx, loop, c.session, content...) {
 		v.event(e, err)
 	}
 	v.flush()
