@@ -5,7 +5,7 @@ VERSION ?= $(shell git describe --tags --always 2>/dev/null || echo devel)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 
-.PHONY: demo test check build plugins grammars install dist bench bench-tools bench-mcp conformance bench-sandbox bench-agent crash docs fuzz clean race
+.PHONY: demo test check build plugins grammars install dist bench bench-tools bench-mcp conformance bench-sandbox bench-foreign bench-agent crash docs fuzz clean race
 
 demo: build ## build everything and show the main job, without a key
 	./$(BIN) demo
@@ -44,6 +44,9 @@ docs: plugins ## docs that are made from the code
 bench: plugins ## ratios against peers of the same run
 	$(GO) run ./internal/bench/figures
 	$(GO) test -run '^$$' -bench Extraction -benchtime 3x ./plugins/webfetch
+
+bench-foreign: ## other people's modules against Extism's SDK and raw wazero
+	$(GO) run ./internal/bench/foreign
 
 bench-sandbox: ## isolated calls against MCP, Extism and raw wazero
 	$(GO) run ./internal/bench/sandbox
