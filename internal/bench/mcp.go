@@ -77,7 +77,7 @@ func (b *mcpBench) guests(ctx context.Context, source string, n int) error {
 	}
 	for i := range n {
 		// Tools are named by the module: each copy gets a name of the same length.
-		name := fmt.Sprintf("hell%c", 'a'+i)
+		name := fmt.Sprintf("hel%02d", i)
 		if i == 0 {
 			name = "hello"
 		}
