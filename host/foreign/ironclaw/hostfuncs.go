@@ -18,11 +18,6 @@ import (
 	"github.com/elfhost/elfhost/host/sandbox/wasi"
 )
 
-const (
-	i32 = api.ValueTypeI32
-	i64 = api.ValueTypeI64
-)
-
 // run is a host function: its parameters and its results are on the stack.
 type run func(ctx context.Context, g *sandbox.Guest, s []uint64)
 
