@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -36,7 +35,7 @@ func TestGoRecall(t *testing.T) {
 	d := newDesk(t, Options{})
 	files := 0
 	for _, pkg := range []string{"fmt", "net/http", "go/types", "reflect", "runtime", "strings", "encoding/json", "cmd/compile/internal/ssa"} {
-		list, _ := filepath.Glob(filepath.Join(runtime.GOROOT(), "src", pkg, "*.go"))
+		list, _ := filepath.Glob(filepath.Join(goEnv("GOROOT"), "src", pkg, "*.go"))
 		for _, f := range list {
 			src, err := os.ReadFile(f)
 			if err != nil {
@@ -167,12 +166,9 @@ func bare(n string) string {
 }
 
 func corpusFiles(roots, exts []string) (files []string) {
-	cache := os.Getenv("GOMODCACHE")
-	if out, err := exec.CommandContext(context.Background(), "go", "env", "GOMODCACHE").Output(); err == nil {
-		cache = strings.TrimSpace(string(out))
-	}
+	cache, root := goEnv("GOMODCACHE"), goEnv("GOROOT")
 	for _, r := range roots {
-		r = strings.NewReplacer("$GOROOT", runtime.GOROOT(), "$GOMODCACHE", cache).Replace(r)
+		r = strings.NewReplacer("$GOROOT", root, "$GOMODCACHE", cache).Replace(r)
 		_ = filepath.WalkDir(r, func(p string, e fs.DirEntry, err error) error {
 			if err != nil || e.IsDir() || !slices.Contains(exts, filepath.Ext(p)) || len(files) >= 150 {
 				return nil
@@ -214,4 +210,13 @@ func scoped(cols []string) bool {
 		}
 	}
 	return false
+}
+
+// goEnv asks the Go command; "" where there is none.
+func goEnv(name string) string {
+	out, err := exec.CommandContext(context.Background(), "go", "env", name).Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(out))
 }

@@ -26,7 +26,6 @@ type bench struct {
 	shelf      *Shelf
 	registry   *host.Registry
 	rights     policy.Rights
-	asked      int
 	tree       *reach.Tree
 	projectDir string
 }

@@ -20,21 +20,20 @@ type link struct {
 	c *Client
 	s Server
 
-	mu       sync.Mutex
-	conn     *conn
-	attempt  *attempt
-	fails    int // in a row
-	retry    time.Time
-	err      error // of the last attempt, or why the connection ended
-	closed   bool
-	pinned   bool                   // agreed holds what an earlier listing gave
-	agreed   map[string]*definition // by the server's name
-	listed   map[string]bool        // in the last listing; nil before the first
-	held     map[string]*definition // new or altered, waiting for a person
-	offered  map[string]*definition // in the registry
-	refused  []string
-	asking   string // digests of the change that a person is being asked about
-	relisted chan struct{}
+	mu      sync.Mutex
+	conn    *conn
+	attempt *attempt
+	fails   int // in a row
+	retry   time.Time
+	err     error // of the last attempt, or why the connection ended
+	closed  bool
+	pinned  bool                   // agreed holds what an earlier listing gave
+	agreed  map[string]*definition // by the server's name
+	listed  map[string]bool        // in the last listing; nil before the first
+	held    map[string]*definition // new or altered, waiting for a person
+	offered map[string]*definition // in the registry
+	refused []string
+	asking  string // digests of the change that a person is being asked about
 }
 
 // attempt is a start that callers wait for together.

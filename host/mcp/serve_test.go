@@ -116,6 +116,7 @@ func TestServeStdio(t *testing.T) {
 	for _, era := range []struct {
 		name string
 		opts []client.ClientOption
+		//lint:ignore SA1019 the older era of the protocol is what this measures
 	}{{"2026-07-28", nil}, {"2025-11-25", []client.ClientOption{client.WithLegacyProtocolOnly()}}} {
 		t.Run(era.name, func(t *testing.T) {
 			b, _ := bridge(t)
@@ -202,6 +203,7 @@ func TestServeLive(t *testing.T) {
 			close(stopped)
 			return abi.Result{}, ctx.Err()
 		}})
+	//lint:ignore SA1019 the older era of the protocol is what this measures
 	c := serveStdio(t, b, client.WithLegacyProtocolOnly())
 	var mu sync.Mutex
 	var seen []string
@@ -371,6 +373,7 @@ func httpClient(t *testing.T, url string, legacy bool, opts ...client.ClientOpti
 		t.Fatal(err)
 	}
 	if legacy {
+		//lint:ignore SA1019 the older era of the protocol is what this measures
 		opts = append(opts, client.WithLegacyProtocolOnly())
 	}
 	c := client.NewClient(tr, opts...)

@@ -114,6 +114,7 @@ func (b *mcpBench) open(ctx context.Context, argv ...string) (*client.Client, ti
 		cmd.Env = b.env
 		return cmd, nil
 	}))
+	//lint:ignore SA1019 the older era of the protocol is what this measures
 	c := client.NewClient(t, client.WithLegacyProtocolOnly())
 	err := c.Start(ctx)
 	if err == nil {
@@ -207,6 +208,7 @@ func (b *mcpBench) sessions(ctx context.Context) error {
 		if err != nil {
 			return nil, err
 		}
+		//lint:ignore SA1019 the older era of the protocol is what this measures
 		c := client.NewClient(t, client.WithLegacyProtocolOnly())
 		if err := c.Start(ctx); err != nil {
 			return nil, err
