@@ -6,10 +6,9 @@ import (
 	"strconv"
 )
 
-// Bubblewrap reads the whole mount table at every bind, so that showing /etc
-// file by file took three quarters of a command's start. The system's files and
-// small folders are copied into the sandbox instead; others stay binds, for a
-// dozen entries cost as much as one.
+// Bubblewrap reads the whole mount table at every bind, and showing /etc takes
+// two dozen. The system's files and small folders are copied into the sandbox
+// instead; others stay binds, for a dozen entries cost more than one.
 
 // Limits of what is copied.
 const (
