@@ -110,7 +110,6 @@ func (c *chat) open(ctx context.Context) error {
 		return errors.Join(err, a.Close(ctx))
 	}
 	c.app, c.model, c.session = a, model, session
-	c.recall()
 	return nil
 }
 
@@ -118,17 +117,6 @@ func (c *chat) close(ctx context.Context) {
 	if c.app != nil {
 		if err := c.app.Close(ctx); err != nil {
 			c.complain(err)
-		}
-	}
-}
-
-// recall takes the plan from what was said before.
-func (c *chat) recall() {
-	for _, m := range c.session.Messages() {
-		for _, call := range m.Calls() {
-			if call.Name == "Plan" {
-				c.app.Plans.Restore(c.session.ID, []byte(call.Args))
-			}
 		}
 	}
 }
