@@ -52,7 +52,7 @@ func (g *Gate) grantsOf(tool Tool, s Spec) (policy.Grants, bool) {
 	var given policy.Grants
 	switch s.Origin.Source {
 	case Builtin:
-		given = g.Grants
+		given = g.own(s)
 	case Bundled, Plugin:
 		if g.Granted != nil {
 			given = g.Granted(s.Origin)
@@ -66,6 +66,28 @@ func (g *Gate) grantsOf(tool Tool, s Spec) (policy.Grants, bool) {
 		return policy.Grants{}, false
 	}
 	return given.Meet(g.Policy.Ceiling()), true
+}
+
+// own are the rights of a builtin tool: the session's, and what a person gave
+// to this one tool by name, such as a protected file. A child's gate has been
+// narrowed, and gets nothing more.
+func (g *Gate) own(s Spec) policy.Grants {
+	if g.state.parent != nil {
+		return g.Grants
+	}
+	list := g.Grants.List()
+	n := len(list)
+	for _, r := range g.answers(func(r Rule) bool { return r.Grant != nil && r.Plugin == s.Name }) {
+		list = append(list, *r.Grant)
+	}
+	if len(list) == n {
+		return g.Grants
+	}
+	given, err := policy.New("session", list...)
+	if err != nil { // written by hand, and wrong: it gives nothing
+		return g.Grants
+	}
+	return given
 }
 
 // decide asks about a use that no grant covers and nothing forbids for good.

@@ -205,7 +205,7 @@ func (f *callFlags) run(ctx context.Context, s streams, args []string) error {
 	if !a.Registry.Has(args[0]) {
 		return fault.New("E1301", "`elfhost tools` lists them", "there is no tool %q", args[0])
 	}
-	return &exitStatus{fault.ExitFailed}
+	return fault.New("E1303", "", "%s answered with an error", args[0])
 }
 
 func (f *callFlags) call(s streams, a *app.App, tool string, input json.RawMessage, w *watch) host.Call {

@@ -150,6 +150,11 @@ func grantList(s streams) *cobra.Command {
 				if err != nil {
 					return fault.Wrap("E1002", "", err)
 				}
+				for _, g := range have.Grants { // of builtin tools: plugins' are among the holdings
+					if g.Digest == "" {
+						rows = append(rows, held{Plugin: g.Name, Grant: g.Grant().String(), From: g.Where})
+					}
+				}
 				for _, r := range have.Rules {
 					rows = append(rows, held{Rule: r.String(), From: r.Where})
 				}

@@ -59,6 +59,7 @@ func newRoot(s streams) *cobra.Command {
 			root.AddCommand(v)
 		}
 	}
+	usage(root)
 	root.SetHelpCommandGroupID("machine")
 	root.SetCompletionCommandGroupID("machine")
 	return root
@@ -70,6 +71,18 @@ WebAssembly module in a sandbox that can do nothing a person did not grant.
   elfhost demo                          see it work, without a key
   elfhost run "why does the test fail"  ask the agent about this folder
   elfhost call Read '{"path":"go.mod"}' call one tool through the same gate`
+
+// usage gives every complaint about arguments its code and hint.
+func usage(c *cobra.Command) {
+	if check := c.Args; check != nil {
+		c.Args = func(c *cobra.Command, args []string) error {
+			return fault.Wrap("E1001", "`"+c.CommandPath()+" --help` shows the usage", check(c, args))
+		}
+	}
+	for _, sub := range c.Commands() {
+		usage(sub)
+	}
+}
 
 // exactly is cobra.ExactArgs with our words.
 func exactly(n int, names string) cobra.PositionalArgs {

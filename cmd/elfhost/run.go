@@ -72,6 +72,9 @@ func (f *runFlags) run(ctx context.Context, s streams, prompt string) error {
 	if err := checkKept(f.kept); err != nil {
 		return err
 	}
+	if f.maxSteps < 0 || f.maxCost < 0 {
+		return fault.New("E1001", "leave it out for the configured value", "--max-steps and --max-cost are not negative")
+	}
 	content, err := promptOf(s, prompt, f.kept.Continue || f.kept.Resume != "")
 	if err != nil {
 		return err

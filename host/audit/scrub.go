@@ -30,6 +30,8 @@ var shapes = []struct {
 	{[]string{"eyj"}, regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}(\.[A-Za-z0-9_-]*){1,4}`), "[redacted token]"},
 	{[]string{"passw", "passphrase", "pwd", "secret", "token", "apikey", "api_key", "api-key", "access_key", "private_key", "credential", "authorization", "cookie", "signature", "sig="},
 		regexp.MustCompile(`(?i)([\w.-]*(?:passw(?:or)?d|passphrase|pwd|secret|token|api[_-]?key|access_key|private_key|credentials?|authorization|cookie|signature|sig)["']?\s*(?:[:=]|\s--?\s)\s*)("(?:[^"\\]|\\.)*"|'[^']*'|[^\s"'&,;}]+)`), "${1}[redacted]"},
+	{[]string{"-u ", "--user "}, regexp.MustCompile(`((?:^|\s)(?:-u|--user)\s+["']?[^\s:"']+:)[^\s"']+`), "${1}[redacted]"},
+	{[]string{"-p"}, regexp.MustCompile(`((?:mysql|mysqldump|mysqladmin|mariadb)\b[^|;&]*?\s-p)[^\s"']+`), "${1}[redacted]"},
 	{[]string{"--password", "--token", "--secret", "--api-key", "--apikey", "-p "}, regexp.MustCompile(`(?i)(--(?:password|token|secret|api-?key)\s+)\S+`), "${1}[redacted]"},
 }
 

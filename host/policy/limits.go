@@ -24,6 +24,17 @@ func (p *Policy) Limits(want abi.Limits) abi.Limits {
 	return l
 }
 
+// Bounds are the ceilings of all layers alone; a zero field bounds nothing.
+func (p *Policy) Bounds() abi.Limits {
+	var l abi.Limits
+	if p != nil {
+		for _, c := range p.layers {
+			l = meetLimits(l, c.Limits, least[int64])
+		}
+	}
+	return l
+}
+
 // least is the smaller of two bounds, where zero is none.
 func least[T int64 | time.Duration](a, b T) T {
 	if a <= 0 || b > 0 && b < a {

@@ -84,7 +84,7 @@ func (a *App) openLoader(context.Context) error {
 		Env:     a.pluginEnv,
 		Model:   a.answer,
 		Invoke:  func(ctx context.Context, c host.Call) abi.Result { return a.Registry.Invoke(ctx, c) },
-		Ceiling: a.Policy.Limits(abi.Limits{}),
+		Ceiling: a.Policy.Bounds(),
 	}
 	if a.opt.Log != nil {
 		a.Loader.Log = func(l sandbox.LogLine) {

@@ -82,15 +82,17 @@ func (a *App) openGrants() (*grants, error) {
 
 // ParseAllow reads what --allow and `grant add` take: a rule about calls
 // ("Bash(git status:*)"), a rule about a plugin's tool ("PLUGIN TOOL"), or a
-// grant for a plugin ("PLUGIN CAPABILITY SCOPE"; a colon may follow the name).
+// grant for a plugin, or for one builtin tool ("PLUGIN CAPABILITY SCOPE"; a
+// colon may follow the name).
 func ParseAllow(text string) (host.Rule, error) {
 	name, rest, ok := strings.Cut(text, " ")
 	name, rest = strings.TrimSuffix(name, ":"), strings.TrimSpace(rest)
-	if !ok || abi.CheckName(name) != nil {
+	word, _, _ := strings.Cut(rest, " ")
+	if !ok || abi.CheckName(name) != nil && !abi.Capability(word).Known() {
 		p, err := policy.ParsePattern(text)
 		return host.Rule{Pattern: p.String()}, err
 	}
-	if word, _, _ := strings.Cut(rest, " "); abi.Capability(word).Known() {
+	if abi.Capability(word).Known() {
 		g, err := policy.ParseGrant(rest)
 		return host.Rule{Plugin: name, Grant: &g}, err
 	}
@@ -106,6 +108,12 @@ func (g *grants) Rules() []host.Rule {
 		if err != nil {
 			g.app.note("%v: nothing in it counts until it is mended", err)
 			continue
+		}
+		for _, x := range have.Grants { // of builtin tools; plugins' are asked for by their key
+			if x.Digest == "" {
+				g := x.Grant()
+				out = append(out, host.Rule{Plugin: x.Name, Grant: &g})
+			}
 		}
 		for _, r := range have.Rules {
 			if r.Effect == policy.Allow {
@@ -126,6 +134,9 @@ func (a *App) Remember(file, layer string, r host.Rule) error {
 	return config.UpdateGrants(file, layer, func(have *config.Granted) error {
 		if r.Grant != nil {
 			key, ok := a.PluginKey(r.Plugin)
+			if s, tool := a.Registry.Spec(r.Plugin); !ok && tool && s.Origin.Source == host.Builtin {
+				key, ok = config.PluginKey{Name: r.Plugin}, true
+			}
 			if !ok {
 				return fault.New("E1304", "`elfhost plugin list` shows them", "there is no plugin %q here", r.Plugin)
 			}

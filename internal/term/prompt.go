@@ -30,6 +30,9 @@ type Prompt struct {
 	mu sync.Mutex
 }
 
+// errLong refuses what nobody could read, in the model's own interest too.
+var errLong = errors.New("it is too long to be shown to a person; make the call smaller")
+
 // Approve shows one question and reads its answer. Enter is the default, "no".
 func (p *Prompt) Approve(ctx context.Context, a host.Ask) (host.Answer, error) {
 	p.mu.Lock()
@@ -50,7 +53,7 @@ func (p *Prompt) Approve(ctx context.Context, a host.Ask) (host.Answer, error) {
 		q, ok := Ask(a, unfolded)
 		if !ok {
 			p.print(fmt.Sprintf("%s asks about more than %d kB of text, which nobody could read: refused.\n", q.subjectName(a), MaxQuestion>>10))
-			return host.Answer{Reason: "The question was too long to be shown to a person. Make the call smaller."}, nil
+			return host.Answer{}, errLong
 		}
 		c, err := p.choose(ctx, k, q, end)
 		if err != nil {

@@ -51,6 +51,9 @@ func Ask(a host.Ask, unfolded bool) (q Question, ok bool) {
 	}
 	q.row("now", Lines(a.Now))
 	q.Folded = hidden > 0
+	if note != "" { // what could not be shown as it is cannot be agreed to for longer
+		a.Rules = nil
+	}
 	q.choices(a, hidden)
 	return q, true
 }
@@ -77,7 +80,7 @@ func (q *Question) choices(a host.Ask, hidden int) {
 		if !a.Final {
 			q.Choices = append(q.Choices,
 				Choice{Text: "allow " + text + " until the session ends", Answer: host.Answer{Allow: true, Scope: host.Session, Rule: r}},
-				Choice{Text: "allow " + text + " always in this project  (writes 1 line to grants.toml)", Answer: host.Answer{Allow: true, Scope: host.Project, Rule: r}})
+				Choice{Text: "allow " + text + " always in this project  (written to grants.toml)", Answer: host.Answer{Allow: true, Scope: host.Project, Rule: r}})
 		}
 	}
 	q.Default = len(q.Choices)
