@@ -38,7 +38,7 @@ func (e *ExitError) Error() string {
 // LimitError is the end of a guest at one of its limits. It matches
 // abi.ErrLimit, and abi.ErrDeadline for the limit on time.
 type LimitError struct {
-	Limit string // "time", "host calls", "fuel", "call depth", "output"
+	Limit string // "time", "memory", "host calls", "fuel", "call depth", "output"
 	Max   string // the limit as people write it
 }
 
@@ -56,6 +56,7 @@ func (e *LimitError) Is(target error) bool {
 
 const (
 	limitTime      = "time"
+	limitMemory    = "memory"
 	limitHostCalls = "host calls"
 	limitOutput    = "output"
 	limitLog       = "log"

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 
@@ -77,6 +78,7 @@ func (p *Plugin) enter(ctx context.Context, prog *program, from host.Call, t *ta
 		res, err = in.invoke(cctx, c, from.Tool, from.Args)
 		prog.put(cctx, c, in, err != nil)
 	}
+	err = c.outOfMemory(err)
 	receipt := c.end(err)
 	if t != nil {
 		t.finish(receipt, res, err)
@@ -88,6 +90,17 @@ func (p *Plugin) enter(ctx context.Context, prog *program, from host.Call, t *ta
 		return abi.Result{}, fmt.Errorf("plugin %q: %w", p.pkg.Manifest.Name, err)
 	}
 	return res, nil
+}
+
+// outOfMemory names the limit behind a trap. A guest whose memory may not grow
+// ends itself, which looks like any other fault of its own.
+func (c *call) outOfMemory(err error) error {
+	var trap *TrapError
+	most := c.limits.Memory
+	if errors.As(err, &trap) && trap.Reason == "unreachable" && most > 0 && c.receipt.Memory >= most-most/8 {
+		return &LimitError{limitMemory, fmt.Sprintf("%d MiB, %d in use", most>>20, c.receipt.Memory>>20)}
+	}
+	return err
 }
 
 // reentry refuses a call that comes, through whatever tools, from a guest of
