@@ -445,3 +445,31 @@ func TestSH22AsksForEachCommandWithoutASandbox(t *testing.T) {
 		t.Errorf("reading: %v, asked %d times", err, len(p.asked))
 	}
 }
+
+// TestSH06EnvIsJudgedWithItsCommand: a rule that allows ls does not allow a
+// variable that could change what ls is.
+func TestSH06EnvIsJudgedWithItsCommand(t *testing.T) {
+	shell := Spec{Name: "Shell", Kind: KindExecute, Origin: Origin{Source: Builtin}}
+	for args, asks := range map[string]bool{
+		`{"command":"ls"}`:                                      false,
+		`{"command":"ls","env":{"LANG":"C"}}`:                   false,
+		`{"command":"ls","env":{"LD_PRELOAD":"./x.so"}}`:        true,
+		`{"command":"ls","env":{"PATH":".","LANG":"C"}}`:        true,
+		`{"command":"ls","env":{"X":"$(touch PWN)"}}`:           true,
+		`{"command":"ls","env":{"A; touch PWN; B":"1"}}`:        true,
+		`{"command":"ls","env":{"LANG":"C'; touch PWN; '"}}`:    false, // quoted: it is the value, whatever is in it
+		`{"command":"ls","args":["-l"],"env":{"BASH_ENV":"x"}}`: true,
+	} {
+		p := &person{}
+		g := &Gate{Approver: p}
+		if err := g.Allow(Rule{Pattern: "Shell(ls:*)"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := g.Check(t.Context(), shell, Call{Tool: "Shell", Args: []byte(args)}); err != nil {
+			t.Fatal(err)
+		}
+		if asked := p.count() > 0; asked != asks {
+			t.Errorf("%s: asked %v, want %v", args, asked, asks)
+		}
+	}
+}

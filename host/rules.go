@@ -2,6 +2,7 @@ package host
 
 import (
 	"encoding/json"
+	"maps"
 	"net/url"
 	"path"
 	"path/filepath"
@@ -84,11 +85,12 @@ func rulesFor(s Spec, patterns []string) []Rule {
 // subject is what a rule's argument is about: a command, a URL, a path.
 func (g *Gate) subject(s Spec, c Call) policy.Subject {
 	var a struct {
-		Command any      `json:"command"`
-		Args    []string `json:"args"`
-		Cwd     string   `json:"cwd"`
-		Path    any      `json:"path"`
-		URL     any      `json:"url"`
+		Command any               `json:"command"`
+		Args    []string          `json:"args"`
+		Env     map[string]string `json:"env"`
+		Cwd     string            `json:"cwd"`
+		Path    any               `json:"path"`
+		URL     any               `json:"url"`
 	}
 	if s.Origin.Source == MCP || s.Origin.Source == Plugin || json.Unmarshal(c.Args, &a) != nil {
 		return policy.Subject{}
@@ -96,6 +98,9 @@ func (g *Gate) subject(s Spec, c Call) policy.Subject {
 	if cmd, ok := a.Command.(string); ok && s.Kind == KindExecute {
 		for _, arg := range a.Args {
 			cmd += " " + quote(arg)
+		}
+		for _, k := range slices.Backward(slices.Sorted(maps.Keys(a.Env))) {
+			cmd = k + "=" + quote(a.Env[k]) + " " + cmd // as a person would write it, and judged as such
 		}
 		sub := policy.Subject{Text: cmd}
 		if restricted, _ := g.Policy.RestrictToWorkspace(); restricted && g.Workspace != "" {

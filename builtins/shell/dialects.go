@@ -63,8 +63,8 @@ func (s *Shell) shell(ctx context.Context, c host.Call) (abi.Result, error) {
 		r.output = min(a.Output, mostOutput)
 	}
 	for k, v := range a.Env {
-		if !harmless(k) {
-			return abi.Errorf("The variable %s can change what a command does. Write it in front of the command (%s=… %s), so that it is part of what is asked about.", k, k, a.Command), nil
+		if !variable.MatchString(k) || strings.ContainsRune(v, 0) {
+			return abi.Errorf("%q is no name for a variable: letters, digits and underscores, not a digit first.", k), nil
 		}
 		r.env = append(r.env, k+"="+v)
 	}
