@@ -117,6 +117,9 @@ func look(name string) (*foreign.Found, *abi.Manifest, error) {
 	dir = filepath.Clean(dir)
 	var m *abi.Manifest
 	toml := filepath.Join(dir, "elf.toml")
+	if st, err := os.Stat(toml); err == nil && !st.Mode().IsRegular() {
+		return nil, nil, fault.New("E1302", "", "%q is not a regular file", toml)
+	}
 	if b, err := os.ReadFile(toml); err == nil {
 		if m, err = config.ReadManifest(b, toml); err != nil {
 			return nil, nil, err

@@ -98,6 +98,9 @@ func pluginWarm(s streams) *cobra.Command {
 const maxModule = 32 << 20
 
 func readModule(name string) ([]byte, error) {
+	if st, err := os.Stat(name); err == nil && !st.Mode().IsRegular() { // before the open: a FIFO would wait
+		return nil, fault.New("E1302", "give a file that ends in .wasm", "%q is not a regular file", name)
+	}
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, fault.Wrap("E1302", "", err)

@@ -36,6 +36,9 @@ func pluginCachePrune(s streams) *cobra.Command {
 			if keep > 0 {
 				keep <<= 20
 			}
+			if older < 0 {
+				return fault.New("E1001", "for example --older 720h", "--older is not negative")
+			}
 			p, err := sandbox.Prune(filepath.Join(paths.Cache, "wasm"), older, keep)
 			if err != nil {
 				return fault.Wrap("E1501", "", err)

@@ -72,6 +72,9 @@ func parseRecording(b []byte) (*sandbox.Recording, error) {
 }
 
 func readRecording(path string) (*sandbox.Recording, error) {
+	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() { // before the open: a FIFO would wait
+		return nil, fault.New("E1306", "", "the recording %q is not a regular file", path)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fault.New("E1306", "", "the recording: %w", err)

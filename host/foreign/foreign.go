@@ -244,6 +244,9 @@ func read(dir fs.FS, name string, most int64) ([]byte, error) {
 	if !fs.ValidPath(name) {
 		return nil, fmt.Errorf("%q is no name of a file in the plugin's folder", name)
 	}
+	if st, err := fs.Stat(dir, name); err == nil && !st.Mode().IsRegular() { // before the open: a FIFO would wait
+		return nil, fmt.Errorf("%q is not a regular file", name)
+	}
 	f, err := dir.Open(name)
 	if err != nil {
 		return nil, err

@@ -145,6 +145,9 @@ func readManifest(file string) (*abi.Manifest, error) {
 const maxModule = 32 << 20
 
 func readBounded(path string, most int64) ([]byte, error) {
+	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() { // before the open: a FIFO would wait
+		return nil, fmt.Errorf("%q is not a regular file", path)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
