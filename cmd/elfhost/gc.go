@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/elfhost/elfhost/host/sandbox"
 	"github.com/elfhost/elfhost/internal/config"
 	"github.com/elfhost/elfhost/internal/fault"
 )
@@ -18,7 +19,7 @@ func gcVerb(s streams) *cobra.Command {
 	var cache, dry bool
 	c := &cobra.Command{
 		Use: "gc", Short: "Clear caches and old clipped outputs", Args: noArgs,
-		Long: "Remove the folders of sessions that nobody used for a while (clipped outputs, logs of commands), and with\n--cache the compiled modules. Grants, secrets, the audit log and installed packages stay.",
+		Long: "Remove the folders of sessions that nobody used for a while (clipped outputs, logs of commands), and the compiled\nmodules that were not used for as long; with --cache all of them. Grants, secrets, the audit log and installed packages stay.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			paths, err := config.FindPaths(os.Getenv)
 			if err != nil {
@@ -26,8 +27,11 @@ func gcVerb(s streams) *cobra.Command {
 			}
 			g := collector{dry: dry, before: time.Now().Add(-older)}
 			g.sessions(filepath.Join(paths.State, "sessions"))
-			if cache {
+			switch {
+			case cache:
 				g.remove(paths.Cache)
+			case !dry:
+				g.unused(filepath.Join(paths.Cache, "wasm"), older)
 			}
 			verb := "freed"
 			if dry {
@@ -41,7 +45,7 @@ func gcVerb(s streams) *cobra.Command {
 		},
 	}
 	c.Flags().DurationVar(&older, "older", 7*24*time.Hour, "sessions that were not used for this long")
-	c.Flags().BoolVar(&cache, "cache", false, "the compiled modules too; they are made again when needed")
+	c.Flags().BoolVar(&cache, "cache", false, "all compiled modules, however young; they are made again when needed")
 	c.Flags().BoolVar(&dry, "dry-run", false, "say what would be removed")
 	return c
 }
@@ -81,6 +85,18 @@ func newest(dir string) time.Time {
 		return nil
 	})
 	return t
+}
+
+// unused removes compiled modules that were not used for since.
+func (g *collector) unused(dir string, since time.Duration) {
+	if _, err := os.Stat(dir); err != nil {
+		return // nothing was compiled yet
+	}
+	p, err := sandbox.Prune(dir, since, -1)
+	g.bytes += p.RemovedBytes
+	if g.err == nil {
+		g.err = err
+	}
 }
 
 func (g *collector) remove(dir string) {
