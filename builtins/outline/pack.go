@@ -216,6 +216,10 @@ func reason(ctx context.Context, err error) error {
 	case err == nil, ctx.Err() != nil:
 		return err
 	case errors.Is(err, context.DeadlineExceeded):
+		if end, ok := ctx.Deadline(); ok && !time.Now().Before(end) {
+			<-ctx.Done() // the caller's time is over: the meter read the clock before the context's timer fired
+			return err
+		}
 		return errSlow
 	case errors.Is(err, meter.ErrDepth):
 		return errDeep

@@ -217,11 +217,8 @@ func TestPackLimits(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	// The context's end may be told as itself, or as the end of the parser.
-	start = time.Now()
-	res, err := d.call(ctx, map[string]any{"path": "a.dart"})
-	if !errors.Is(err, context.DeadlineExceeded) && !strings.Contains(res.Text(), "Note: AST parse error:") || time.Since(start) > 10*time.Second {
-		t.Errorf("%v: %v, %s", time.Since(start), err, res.Text())
+	if _, err := d.call(ctx, map[string]any{"path": "a.dart"}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
 	}
 }
 

@@ -1,3 +1,5 @@
+// Over 500 lines: the rows of sub-agents share one set of children and gates.
+
 package agent
 
 import (

@@ -1,3 +1,5 @@
+// Over 500 lines: every row is played by the same scripted server.
+
 package mcp
 
 import (

@@ -1,3 +1,5 @@
+// Over 500 lines: both eras of the protocol run through the same bridge.
+
 package mcp
 
 import (
