@@ -4,7 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -38,7 +38,11 @@ func guest(t testing.TB, compiler string, get func() ([]byte, error)) []byte {
 }
 
 func build(env []string, name string, args ...string) ([]byte, error) {
-	_, here, _, _ := runtime.Caller(0)
+	// The go command knows where the sources are even where paths are trimmed.
+	here, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/elfhost/elfhost/host/sandbox/internal/wasmtest").Output()
+	if err != nil {
+		return nil, err
+	}
 	dir, err := os.MkdirTemp("", "elf-guest")
 	if err != nil {
 		return nil, err
@@ -51,7 +55,7 @@ func build(env []string, name string, args ...string) ([]byte, error) {
 		}
 	}
 	cmd := exec.Command(name, args...)
-	cmd.Dir, cmd.Env, cmd.Stderr = filepath.Dir(here), append(os.Environ(), env...), os.Stderr
+	cmd.Dir, cmd.Env, cmd.Stderr = strings.TrimSpace(string(here)), append(os.Environ(), env...), os.Stderr
 	if err := cmd.Run(); err != nil {
 		return nil, err
 	}
