@@ -53,7 +53,10 @@ var rooms = []room{
 	{"builtins/skills", []string{"abi", "host", "host/policy", "host/reach", "skillhub", "host/sandbox", "builtins/internal/..."}},
 	{"builtins/outline", []string{"abi", "host", "host/policy", "host/reach", "host/sandbox", "host/sandbox/...", "builtins/internal/..."}},
 	{"builtins/...", []string{"abi", "host", "host/policy", "host/reach", "builtins/internal/..."}},
-	{"skillhub", []string{"abi", "host/policy", "host/reach", "host/store"}},
+	{"skillhub", []string{"abi"}},
+	{"skillhub/pack", []string{"abi", "skillhub", "internal/config"}}, // elf.toml is read in one place
+	{"skillhub/sign", []string{"abi", "skillhub", "internal/config"}},
+	{"skillhub/keep", []string{"abi", "skillhub", "skillhub/pack", "skillhub/sign", "internal/config"}},
 
 	{"internal/shared", nil},
 	{"internal/archtest", nil},
