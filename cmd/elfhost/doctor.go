@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/elfhost/elfhost/host/sandbox"
 	"github.com/elfhost/elfhost/internal/app"
 	"github.com/elfhost/elfhost/internal/config"
 	"github.com/elfhost/elfhost/internal/fault"
@@ -83,7 +85,7 @@ func diagnose(ctx context.Context) []finding {
 	}
 	defer a.Close(context.WithoutCancel(ctx))
 	out = append(out, policyFindings(a, paths)...)
-	out = append(out, kernel(a), auditFinding(paths))
+	out = append(out, kernel(a), compiler(), auditFinding(paths))
 	out = append(out, pluginFindings(a), secretFinding(a), modelFinding(ctx, a))
 	return out
 }
@@ -149,6 +151,20 @@ func kernel(a *app.App) finding {
 	f.Says = "none works: every command asks and runs unsandboxed (" + strings.Join(why, "; ") + ")"
 	if must, where := a.Policy.RequireSandbox(); must {
 		f.Says, f.Must = "none works, and "+where+" requires one: Bash is off ("+strings.Join(why, "; ")+")", true
+	}
+	return f
+}
+
+// compiler says what holds the process that makes machine code of plugins.
+func compiler() finding {
+	by := sandbox.CompilerConfinement()
+	f := finding{Name: "compiler", OK: len(by) == 2, Says: "plugins are compiled in a child with limits of memory, processor time and output"}
+	if len(by) > 0 {
+		f.Says += ", under " + strings.Join(by, " and ")
+	}
+	if !f.OK && runtime.GOOS == "linux" {
+		f.Says += "; this kernel has not all of Landlock and seccomp"
+		f.Fix = "a kernel of 5.13 or later with CONFIG_SECURITY_LANDLOCK and CONFIG_SECCOMP_FILTER"
 	}
 	return f
 }

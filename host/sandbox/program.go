@@ -305,3 +305,8 @@ func (in *instance) describe(ctx context.Context, c *call) ([]byte, error) {
 	}
 	return bytes.Clone(b), nil
 }
+
+// CompilerConfinement names what the kernel of this machine takes from the
+// process that compiles plugins, beside its limits: none where it takes
+// nothing.
+func CompilerConfinement() []string { return compile.Confinement() }

@@ -72,7 +72,7 @@ type touch struct {
 }
 
 var touches = []touch{
-	{"unsafe", []string{"pdk", "host/sandbox/image", "host/reach", "builtins/search", "internal/bench/..."}, "memory below the language"},
+	{"unsafe", []string{"pdk", "host/sandbox/image", "host/sandbox/compile", "host/reach", "builtins/search", "internal/bench/..."}, "memory below the language"},
 	{"os/exec", []string{"host/reach", "host/sandbox/compile", "host/sandbox/internal/wasmtest", "internal/...", "cmd/...", "builtins/outline"}, "only the program broker starts programs"},
 	{"github.com/tetratelabs/wazero", []string{"host/sandbox", "host/sandbox/...", "host/foreign/...", "builtins/outline", "internal/bench"}, "one engine, behind the sandbox"},
 	{"github.com/tetratelabs/wazero/", []string{"host/sandbox", "host/sandbox/...", "host/foreign/...", "builtins/outline", "internal/bench"}, "one engine, behind the sandbox"},

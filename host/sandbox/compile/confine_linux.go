@@ -3,10 +3,12 @@ package compile
 import (
 	"errors"
 	"fmt"
+	"os"
 	"syscall"
 
 	seccomp "github.com/elastic/go-seccomp-bpf"
 	"github.com/landlock-lsm/go-landlock/landlock"
+	landlocksys "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
 )
 
@@ -34,14 +36,11 @@ func limit(memory, cpuSeconds, output int64) error {
 }
 
 // confine takes everything away that the kernel can take: every file but dir,
-// the network, and starting programs. A kernel without Landlock or seccomp
-// leaves the limits.
+// the network, starting programs, and signals to other processes. A kernel
+// without Landlock or seccomp leaves the limits: Confinement says which.
 func confine(dir string) error {
-	config := landlock.V5.BestEffort()
-	if err := config.RestrictPaths(landlock.RWDirs(dir)); err != nil {
-		return fmt.Errorf("landlock: %w", err)
-	}
-	if err := config.RestrictNet(); err != nil {
+	config := landlock.V6.BestEffort()
+	if err := config.Restrict(landlock.RWDirs(dir)); err != nil {
 		return fmt.Errorf("landlock: %w", err)
 	}
 	if !seccomp.Supported() {
@@ -52,9 +51,40 @@ func confine(dir string) error {
 		Flag:       seccomp.FilterFlagTSync,
 		Policy: seccomp.Policy{
 			DefaultAction: seccomp.ActionAllow,
-			Syscalls:      []seccomp.SyscallGroup{{Action: seccomp.ActionErrno, Names: forbidden}},
+			Syscalls: []seccomp.SyscallGroup{
+				{Action: seccomp.ActionErrno, Names: forbidden},
+				{Action: seccomp.ActionErrno, NamesWithCondtions: elsewhere(os.Getpid())},
+			},
 		},
 	})
+}
+
+// elsewhere forbids what the Go runtime does to its own process when it is
+// meant for another one: signals to threads (its preemption), and limits.
+func elsewhere(self int) []seccomp.NameWithConditions {
+	not := func(pids ...int) seccomp.ArgumentConditions {
+		var all seccomp.ArgumentConditions
+		for _, pid := range pids {
+			all = append(all, seccomp.Condition{Argument: 0, Operation: seccomp.NotEqual, Value: uint64(pid)})
+		}
+		return all
+	}
+	return []seccomp.NameWithConditions{
+		{Name: "tgkill", Conditions: not(self)},
+		{Name: "prlimit64", Conditions: not(0, self)},
+	}
+}
+
+// Confinement says what holds the compiler on this machine beside its limits.
+func Confinement() []string {
+	var out []string
+	if v, err := landlocksys.LandlockGetABIVersion(); err == nil && v > 0 {
+		out = append(out, fmt.Sprintf("Landlock %d (files, network)", v))
+	}
+	if seccomp.Supported() {
+		out = append(out, "seccomp")
+	}
+	return out
 }
 
 // forbidden are the system calls that a compiler has no use for and that reach
@@ -62,7 +92,11 @@ func confine(dir string) error {
 var forbidden = []string{
 	"socket", "socketpair", "connect", "bind", "listen", "accept", "accept4", "sendto", "sendmsg", "sendmmsg",
 	"execve", "execveat", "ptrace", "process_vm_readv", "process_vm_writev", "pidfd_open", "pidfd_getfd",
-	"kill", "tkill", "mount", "umount2", "pivot_root", "chroot", "setns", "unshare", "bpf", "perf_event_open",
-	"keyctl", "add_key", "request_key", "io_uring_setup", "userfaultfd", "init_module", "finit_module",
-	"linkat", "symlinkat", "mknodat",
+	"kill", "tkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "pidfd_send_signal",
+	"setpriority", "ioprio_set", "sched_setparam", "sched_setscheduler", "sched_setattr", "process_madvise", "migrate_pages", "move_pages", "kcmp",
+	"mount", "umount2", "pivot_root", "chroot", "setns", "unshare", "fsopen", "fsmount", "move_mount", "open_tree", "mount_setattr",
+	"open_by_handle_at", "quotactl", "swapon", "reboot", "kexec_load", "acct", "settimeofday", "clock_settime", "adjtimex", "sethostname",
+	"shmget", "semget", "msgget", "mq_open",
+	"bpf", "perf_event_open", "keyctl", "add_key", "request_key", "io_uring_setup", "userfaultfd",
+	"init_module", "finit_module", "delete_module", "fanotify_init", "linkat", "symlinkat", "mknodat",
 }
