@@ -65,6 +65,9 @@ func (g *Gate) grantsOf(tool Tool, s Spec) (policy.Grants, bool) {
 	} else if s.Origin.Source != Builtin {
 		return policy.Grants{}, false
 	}
+	if s.Origin.Source == Plugin {
+		return given.Meet(g.Policy.PluginCeiling()), true
+	}
 	return given.Meet(g.Policy.Ceiling()), true
 }
 

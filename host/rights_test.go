@@ -249,3 +249,33 @@ func TestOneAnswerForBothChecks(t *testing.T) {
 		t.Error("an answer about a public name reached a private address")
 	}
 }
+
+// TestPOL01CeilingOfPlugins: what a policy leaves to plugins of others binds
+// them, whatever was granted, and not the plugins that ship with elfhost.
+func TestPOL01CeilingOfPlugins(t *testing.T) {
+	p, err := policy.NewPolicy(policy.Layer{Kind: policy.System, File: "p.toml", PerPlugin: []policy.Grant{
+		{Cap: abi.NetHTTP, Scope: []string{"https://a.example GET"}, Where: "p.toml:3"}, {Cap: abi.FSRead, Where: "p.toml:6"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	uses := []policy.Use{get("https://a.example/x"), get("https://b.example/x"), {Cap: abi.FSRead, Target: "/ws/a"}}
+	for _, c := range []struct {
+		source Source
+		want   [3]bool
+	}{{Plugin, [3]bool{true, false, false}}, {Bundled, [3]bool{true, true, true}}} {
+		f, got := web(t, []abi.Need{{Cap: abi.NetHTTP, Scope: []string{"public GET"}}, {Cap: abi.FSRead, Scope: []string{"/ws/**"}}}, uses...)
+		f.spec.Origin.Source = c.source
+		g := &Gate{Mode: ModeAuto, Policy: p, Granted: func(Origin) policy.Grants {
+			return granted(t, netGrant("public GET"), policy.Grant{Cap: abi.FSRead, Scope: []string{"/ws/**"}})
+		}}
+		res := call(t, registry(t, Options{Gate: g}, f), "fetch", `{}`)
+		for i, want := range c.want {
+			if ((*got)[i] == nil) != want {
+				t.Errorf("%s, %v: %v", c.source, uses[i], (*got)[i])
+			}
+		}
+		if c.source == Plugin && !strings.Contains(res.Text(), "p.toml:3") {
+			t.Errorf("the answer does not say what decided: %s", res.Text())
+		}
+	}
+}

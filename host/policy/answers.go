@@ -96,9 +96,11 @@ func (p *Policy) ExecTime() time.Duration {
 
 // Describe says what the layers allow of a capability at the most, for a
 // question's "policy allows" line: "anything", "nothing", or scopes.
-func (p *Policy) Describe(c abi.Capability) string {
+func (p *Policy) Describe(c abi.Capability) string { return p.Ceiling().bounds(c) }
+
+func (g Grants) bounds(c abi.Capability) string {
 	var parts []string
-	for _, l := range p.Ceiling().layers {
+	for _, l := range g.layers {
 		s := l.describe(c)
 		if s == "nothing" {
 			return s

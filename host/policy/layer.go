@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/host/policy/packages"
 )
 
 // LayerKind says whose file a layer is, and so what it may say.
@@ -51,6 +52,9 @@ type Layer struct {
 	ExecTime time.Duration // ceiling of one program's run; 0: none
 	Network  Network
 
+	Packages  packages.Rules // which may be installed and loaded; its Layer is set here
+	PerPlugin []Grant        // ceilings of what any one plugin of others holds; an empty Scope: nothing
+
 	Lines map[string]int // line of each key, such as "modes", for reasons
 }
 
@@ -75,6 +79,7 @@ func (l *Layer) where(key string) string {
 type Policy struct {
 	layers  []Layer
 	ceiling Grants
+	plugins Grants // the ceilings of plugins alone
 	rules   []Rule
 	notes   []string
 }
@@ -85,7 +90,7 @@ var modes = []string{"plan", "ask", "acceptEdits", "auto"}
 // layer may not say is left out and reported by Notes; what it says wrongly is
 // an error that names file and line.
 func NewPolicy(layers ...Layer) (*Policy, error) {
-	p := &Policy{layers: slices.Clone(layers), ceiling: Unlimited()}
+	p := &Policy{layers: slices.Clone(layers), ceiling: Unlimited(), plugins: Unlimited()}
 	slices.SortStableFunc(p.layers, func(a, b Layer) int { return int(a.Kind) - int(b.Kind) })
 	for i := range p.layers {
 		l := &p.layers[i]
@@ -94,6 +99,11 @@ func NewPolicy(layers ...Layer) (*Policy, error) {
 			return nil, err
 		}
 		p.ceiling = p.ceiling.Meet(Grants{[]layer{c}})
+		if c, err = l.compilePlugins(c.name); err != nil {
+			return nil, err
+		}
+		p.plugins = p.plugins.Meet(Grants{[]layer{c}})
+		l.Packages.Layer = c.name
 		for _, m := range l.Modes {
 			if !slices.Contains(modes, m) {
 				return nil, fmt.Errorf("%s: unknown mode %q (known: %s)", l.where("modes"), m, strings.Join(modes, ", "))

@@ -24,7 +24,8 @@ var rooms = []room{
 
 	{"host", []string{"abi", "host/policy", "host/schema"}},
 	{"host/schema", []string{"abi"}},
-	{"host/policy", []string{"abi"}},
+	{"host/policy", []string{"abi", "host/policy/packages"}},
+	{"host/policy/packages", []string{"abi"}},
 	{"host/reach", []string{"abi", "host/policy"}},
 	{"host/audit", []string{"abi"}},
 	{"host/store", []string{"abi"}},

@@ -49,7 +49,7 @@ func check(c *Config, file string, ls lines) error {
 				return ls.fail(file, key+".match", "%w", err)
 			}
 		}
-		if ls[key+".timeout"] == 0 {
+		if ls[key+".timeout"].line == 0 {
 			setDefaults(reflect.ValueOf(&c.Hooks[i]).Elem())
 		}
 	}

@@ -324,7 +324,7 @@ func TestPOL03ParseErrorsStopTheStart(t *testing.T) {
 		"50 MB":       {strings.Repeat("# filler filler\n", 3_300_000), 0},
 		"mode":        {"\nmodes = [\"yolo\"]", 2},
 		"scope":       {"[[deny]]\ncap = \"net.http\"\nscope = [\n\"https://a.test\",\n\"gopher://x\"]", 5},
-		"capability":  {"[[deny]]\ncap = \"net.tcp\"", 1},
+		"capability":  {"[[deny]]\ncap = \"net.tcp\"", 2},
 		"rule":        {"[tools]\ndeny = [\"Bash(\"]", 2},
 		"default":     {"default = \"maybe\"", 1},
 		"proxy":       {"[network]\nproxy = \"proxy:3128\"", 2},

@@ -14,49 +14,61 @@ import (
 // maxNesting bounds arrays and inline tables.
 const maxNesting = 64
 
-// lines says on which line every key and array element stands: "limits.time",
+// spot is a line and a column in bytes, both from 1; zero is nowhere.
+type spot struct{ line, col int }
+
+// lines says where every key and array element stands: "limits.time",
 // "need[0].scope[1]".
-type lines map[string]int
+type lines map[string]spot
 
 func (l lines) where(file, key string) string {
-	if n := l[key]; n > 0 {
+	if n := l[key].line; n > 0 {
 		return file + ":" + strconv.Itoa(n)
 	}
 	return file
 }
 
 func (l lines) fail(file, key, format string, args ...any) error {
-	return &Error{file, l[key], fmt.Errorf(format, args...)}
+	return &Error{File: file, Line: l[key].line, Column: l[key].col, Err: fmt.Errorf(format, args...)}
+}
+
+// numbers are the lines alone.
+func (l lines) numbers() map[string]int {
+	out := make(map[string]int, len(l))
+	for k, s := range l {
+		out[k] = s.line
+	}
+	return out
 }
 
 // positions walks the syntax tree for the line of every key, and refuses what
 // nests too deeply before anything recursive sees it.
 func positions(b []byte, file string) (lines, error) {
 	if line := tooDeep(b); line > 0 {
-		return nil, &Error{file, line, errors.New("it nests too deeply")}
+		return nil, &Error{File: file, Line: line, Err: errors.New("it nests too deeply")}
 	}
 	w := &tomlWalk{out: lines{}, counts: map[string]int{}, b: b}
 	var p unstable.Parser
 	p.Reset(b)
 	prefix := ""
-	for p.NextExpression() && w.long == 0 {
+	for p.NextExpression() && w.long.line == 0 {
 		switch e := p.Expression(); e.Kind {
 		case unstable.Table:
-			var line int
-			prefix, line = w.key(e, "", true)
-			w.set(prefix, line)
+			var at spot
+			prefix, at = w.key(e, "", true)
+			w.set(prefix, at)
 		case unstable.ArrayTable:
-			key, line := w.key(e, "", true)
-			w.set(key, line)
+			key, at := w.key(e, "", true)
+			w.set(key, at)
 			prefix = key + "[" + strconv.Itoa(w.counts[key]) + "]"
 			w.counts[key]++
-			w.set(prefix, line)
+			w.set(prefix, at)
 		case unstable.KeyValue:
 			w.keyValue(e, prefix)
 		}
 	}
-	if w.long > 0 {
-		return nil, &Error{file, w.long, errors.New("a key is too long")}
+	if w.long.line > 0 {
+		return nil, &Error{File: file, Line: w.long.line, Err: errors.New("a key is too long")}
 	}
 	if p.Error() != nil {
 		var v map[string]any // the decoder says the same with its position
@@ -68,47 +80,65 @@ func positions(b []byte, file string) (lines, error) {
 	return w.out, nil
 }
 
+// expressions are the lines on which keys and tables begin, in order.
+func expressions(b []byte) []int {
+	w := &tomlWalk{out: lines{}, counts: map[string]int{}, b: b}
+	var p unstable.Parser
+	p.Reset(b)
+	var out []int
+	for p.NextExpression() {
+		e := p.Expression()
+		if e.Kind != unstable.Table && e.Kind != unstable.ArrayTable && e.Kind != unstable.KeyValue {
+			continue
+		}
+		if _, at := w.key(e, "", false); at.line > 0 {
+			out = append(out, at.line)
+		}
+	}
+	return out
+}
+
 // maxKey bounds a dotted key with its table's name, in bytes.
 const maxKey = 256
 
 type tomlWalk struct {
 	out     lines
 	counts  map[string]int // elements so far of each array of tables
-	long    int            // line of a key over maxKey
+	long    spot           // of a key over maxKey
 	b       []byte
 	off, ln int // where line has counted to
 }
 
-// set records a key and the tables above it, each by its first line.
-func (w *tomlWalk) set(key string, line int) {
+// set records a key and the tables above it, each by its first place.
+func (w *tomlWalk) set(key string, at spot) {
 	for key != "" {
 		if _, taken := w.out[key]; taken {
 			return
 		}
-		w.out[key] = line
+		w.out[key] = at
 		key = key[:max(0, strings.LastIndexAny(key, ".["))]
 	}
 }
 
-// line is that of an offset; offsets mostly grow.
-func (w *tomlWalk) line(off int) int {
+// at is the place of an offset; offsets mostly grow.
+func (w *tomlWalk) at(off int) spot {
 	off = min(off, len(w.b))
 	if off < w.off {
 		w.off, w.ln = 0, 0
 	}
 	w.ln += bytes.Count(w.b[w.off:off], []byte("\n"))
 	w.off = off
-	return w.ln + 1
+	return spot{w.ln + 1, off - bytes.LastIndexByte(w.b[:off], '\n')}
 }
 
 // key joins a node's key to its prefix. In a header, a part that names an
 // array of tables stands for its last element.
-func (w *tomlWalk) key(n *unstable.Node, prefix string, header bool) (string, int) {
-	key, line := prefix, 0
+func (w *tomlWalk) key(n *unstable.Node, prefix string, header bool) (string, spot) {
+	key, at := prefix, spot{}
 	for it := n.Key(); it.Next(); {
 		k := it.Node()
-		if line == 0 {
-			line = w.line(int(k.Raw.Offset))
+		if at.line == 0 {
+			at = w.at(int(k.Raw.Offset))
 		} else if c := w.counts[key]; header && c > 0 {
 			key += "[" + strconv.Itoa(c-1) + "]"
 		}
@@ -116,31 +146,31 @@ func (w *tomlWalk) key(n *unstable.Node, prefix string, header bool) (string, in
 			key += "."
 		}
 		if key += string(k.Data); len(key) > maxKey {
-			w.long = line
-			return "", line
+			w.long = at
+			return "", at
 		}
 	}
-	return key, line
+	return key, at
 }
 
 func (w *tomlWalk) keyValue(n *unstable.Node, prefix string) {
-	key, line := w.key(n, prefix, false)
-	w.set(key, line)
-	w.value(n.Value(), key, line)
+	key, at := w.key(n, prefix, false)
+	w.set(key, at)
+	w.value(n.Value(), key, at)
 }
 
-func (w *tomlWalk) value(v *unstable.Node, key string, line int) {
+func (w *tomlWalk) value(v *unstable.Node, key string, at spot) {
 	switch v.Kind {
 	case unstable.Array:
 		i := 0
 		for it := v.Children(); it.Next(); i++ {
-			c, l := it.Node(), line
+			c, own := it.Node(), at
 			if c.Raw.Length > 0 {
-				l = w.line(int(c.Raw.Offset))
+				own = w.at(int(c.Raw.Offset))
 			}
 			k := key + "[" + strconv.Itoa(i) + "]"
-			w.set(k, l)
-			w.value(c, k, l)
+			w.set(k, own)
+			w.value(c, k, own)
 		}
 	case unstable.InlineTable:
 		for it := v.Children(); it.Next(); {

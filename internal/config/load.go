@@ -63,7 +63,7 @@ func (c *Config) take(to, from reflect.Value, prefix string, s source, ls lines)
 			continue
 		}
 		key := prefix + name
-		if ls[key] == 0 {
+		if ls[key].line == 0 {
 			continue
 		}
 		where := ls.where(s.file, key)
@@ -94,7 +94,7 @@ func (c *Config) takeMap(to, from reflect.Value, key string, s source, ls lines)
 		name := key + "." + k.String()
 		for i := range entry.NumField() {
 			part := name + "." + entry.Type().Field(i).Tag.Get("toml")
-			if ls[part] == 0 {
+			if ls[part].line == 0 {
 				delete(c.origin, part)
 				setDefault(entry.Field(i), entry.Type().Field(i))
 				continue

@@ -34,7 +34,7 @@ type toolFile struct {
 	Name        string `toml:"name"`
 	Description string `toml:"description"`
 	Input       any    `toml:"input"`
-	Output      any    `toml:"output"`
+	Output      any    `toml:"output" doc:"of the reply"`
 	ReadOnly    bool   `toml:"read_only"`
 
 	// Of a WASI command.
@@ -47,17 +47,17 @@ type toolFile struct {
 
 // limitsFile is [limits] of a manifest and of a policy.
 type limitsFile struct {
-	Memory    Size     `toml:"memory"`
-	Time      Duration `toml:"time"`
-	Fuel      int64    `toml:"fuel"`
-	HostCalls int      `toml:"host_calls"`
-	Output    Size     `toml:"output"`
-	LogLines  int      `toml:"log_lines"`
-	LogLine   Size     `toml:"log_line"`
-	Requests  int      `toml:"requests"`
-	BytesIn   Size     `toml:"bytes_in"`
-	BytesOut  Size     `toml:"bytes_out"`
-	Parallel  int      `toml:"parallel"`
+	Memory    Size     `toml:"memory" doc:"linear memory of a call"`
+	Time      Duration `toml:"time" doc:"of a call"`
+	Fuel      int64    `toml:"fuel" doc:"metered work of a call"`
+	HostCalls int      `toml:"host_calls" doc:"host functions that a call may use"`
+	Output    Size     `toml:"output" doc:"of the reply"`
+	LogLines  int      `toml:"log_lines" doc:"lines that a call may log"`
+	LogLine   Size     `toml:"log_line" doc:"of one line"`
+	Requests  int      `toml:"requests" doc:"requests of a call"`
+	BytesIn   Size     `toml:"bytes_in" doc:"of all responses of a call"`
+	BytesOut  Size     `toml:"bytes_out" doc:"of all requests of a call"`
+	Parallel  int      `toml:"parallel" doc:"calls at once"`
 }
 
 func (l limitsFile) limits(file string, ls lines) (abi.Limits, error) {
@@ -178,11 +178,11 @@ func (n needFile) need(file, key string, ls lines) (abi.Need, error) {
 func scopeKey(n abi.Need, key string, ls lines) string {
 	for i, s := range n.Scope {
 		k := fmt.Sprintf("%s.scope[%d]", key, i)
-		if _, err := policy.FromNeeds([]abi.Need{{Cap: n.Cap, Scope: []string{s}}}); err != nil && ls[k] > 0 {
+		if _, err := policy.FromNeeds([]abi.Need{{Cap: n.Cap, Scope: []string{s}}}); err != nil && ls[k].line > 0 {
 			return k
 		}
 	}
-	if k := key + ".scope"; ls[k] > 0 {
+	if k := key + ".scope"; ls[k].line > 0 {
 		return k
 	}
 	return key

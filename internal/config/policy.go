@@ -5,52 +5,58 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host/policy"
+	"github.com/elfhost/elfhost/host/policy/packages"
 )
 
-// policyFile is policy.toml.
-type policyFile struct {
-	Default             string    `toml:"default"` // "allow" or "deny": capabilities that no [[allow]] names
-	Modes               *[]string `toml:"modes"`
-	RestrictToWorkspace *bool     `toml:"restrict_to_workspace"`
-	RequireSandbox      bool      `toml:"require_sandbox"`
-	DenyMultilink       bool      `toml:"deny_multilink"`
-	ExecTime            Duration  `toml:"exec_time"`
-	Allow               []capFile `toml:"allow"`
-	Deny                []capFile `toml:"deny"`
-	Tools               struct {
-		Allow []string `toml:"allow"`
-		Ask   []string `toml:"ask"`
-		Deny  []string `toml:"deny"`
-		Only  []string `toml:"only"`
-	} `toml:"tools"`
-	Limits  limitsFile `toml:"limits"`
-	Network struct {
-		Off        bool   `toml:"off"`
-		Proxy      string `toml:"proxy"`
-		CAFile     string `toml:"ca_file"`
-		ClientCert string `toml:"client_cert"`
-		ClientKey  string `toml:"client_key"`
-	} `toml:"network"`
-}
-
-type capFile struct {
-	Cap   string `toml:"cap"`
-	Scope any    `toml:"scope"`
-}
-
-// ReadPolicy reads a policy.toml as one layer. file names it in errors and reasons.
+// ReadPolicy reads a policy.toml as one layer. file names it in errors and
+// reasons. Of several things that are wrong the error is the first;
+// CheckPolicy gives all.
 func ReadPolicy(b []byte, kind policy.LayerKind, file string) (policy.Layer, error) {
 	var f policyFile
 	ls, err := decode(b, file, &f)
 	if err != nil {
 		return policy.Layer{}, err
 	}
+	l, problems := f.layer(kind, file, ls)
+	if len(problems) > 0 {
+		return l, problems[0]
+	}
+	// The layer must stand as a whole, too.
+	_, err = policy.NewPolicy(l)
+	return l, err
+}
+
+// policyReader makes a layer of a decoded file and notes what is wrong.
+type policyReader struct {
+	file     string
+	ls       lines
+	problems []*Error
+}
+
+func (r *policyReader) bad(key, format string, args ...any) {
+	err := r.ls.fail(r.file, key, format, args...)
+	r.problems = append(r.problems, err.(*Error))
+}
+
+// first is key, or what holds it where key itself is not in the file.
+func (r *policyReader) first(key, above string) string {
+	if r.ls[key].line == 0 {
+		return above
+	}
+	return key
+}
+
+// layer judges what the types cannot.
+func (f *policyFile) layer(kind policy.LayerKind, file string, ls lines) (policy.Layer, []*Error) {
+	r := &policyReader{file: file, ls: ls}
 	l := policy.Layer{
 		Kind: kind, File: file, RestrictToWorkspace: f.RestrictToWorkspace, RequireSandbox: f.RequireSandbox,
-		DenyMultilink: f.DenyMultilink, ExecTime: f.ExecTime.Duration, Lines: ls,
+		DenyMultilink: f.DenyMultilink, ExecTime: f.ExecTime.Duration, Lines: ls.numbers(),
 		Network: policy.Network{Off: f.Network.Off, Proxy: f.Network.Proxy, CAFile: f.Network.CAFile, ClientCert: f.Network.ClientCert, ClientKey: f.Network.ClientKey},
 	}
 	switch f.Default {
@@ -58,95 +64,146 @@ func ReadPolicy(b []byte, kind policy.LayerKind, file string) (policy.Layer, err
 	case "deny":
 		l.DefaultDeny = true
 	default:
-		return l, ls.fail(file, "default", `default is "allow" or "deny", not %q`, f.Default)
+		r.bad("default", `default is "allow" or "deny", not %q`, f.Default)
 	}
 	if f.Modes != nil {
 		l.Modes = append([]string{}, *f.Modes...)
 	}
-	if l.Allow, err = ceilings(f.Allow, file, "allow", ls); err != nil {
-		return l, err
+	for i, m := range l.Modes {
+		if err := (*policy.Policy)(nil).ModeAllowed(m); err != nil {
+			r.bad(fmt.Sprintf("modes[%d]", i), "%w", err)
+		}
 	}
-	if l.Deny, err = ceilings(f.Deny, file, "deny", ls); err != nil {
-		return l, err
+	l.Allow = r.ceilings("allow", f.Allow, func(g []policy.Grant) policy.Layer { return policy.Layer{Allow: g} })
+	l.Deny = r.ceilings("deny", f.Deny, func(g []policy.Grant) policy.Layer { return policy.Layer{Deny: g} })
+	l.Tools = r.tools(f)
+	var err error
+	if l.Limits, err = f.Limits.limits(file, ls); err != nil {
+		r.problems = append(r.problems, err.(*Error))
 	}
+	r.network(l.Network)
+	l.Packages = r.packages(f)
+	l.PerPlugin = r.ceilings("packages.ceiling", f.Packages.Ceiling, func(g []policy.Grant) policy.Layer { return policy.Layer{PerPlugin: g} })
+	return l, r.problems
+}
+
+// ceilings reads an array of capabilities with scopes, each scope as a grant
+// with a line of its own. alone puts one into a layer, to see whether it stands.
+func (r *policyReader) ceilings(table string, in []capFile, alone func([]policy.Grant) policy.Layer) []policy.Grant {
+	var out []policy.Grant
+	add := func(key string, g policy.Grant) {
+		g.Where = r.ls.where(r.file, key)
+		if _, err := policy.NewPolicy(alone([]policy.Grant{{Cap: g.Cap, Scope: g.Scope, Where: "-"}})); err != nil {
+			r.bad(key, "%s", strings.TrimPrefix(err.Error(), "-: "))
+			return
+		}
+		out = append(out, g)
+	}
+	for i, c := range in {
+		key := fmt.Sprintf("%s[%d]", table, i)
+		scope, err := texts(c.Scope)
+		switch {
+		case err != nil:
+			r.bad(key+".scope", "scope: %w", err)
+		case !abi.Capability(c.Cap).Known():
+			r.bad(r.first(key+".cap", key), "unknown capability %q", c.Cap)
+		case len(scope) == 0 && c.Scope != nil:
+			r.bad(key+".scope", "an empty scope says nothing; leave it out, or deny the capability")
+		case len(scope) == 0:
+			add(key, policy.Grant{Cap: abi.Capability(c.Cap)})
+		}
+		for j, s := range scope {
+			add(r.first(fmt.Sprintf("%s.scope[%d]", key, j), key+".scope"), policy.Grant{Cap: abi.Capability(c.Cap), Scope: []string{s}})
+		}
+	}
+	return out
+}
+
+func (r *policyReader) tools(f *policyFile) []policy.Rule {
+	var out []policy.Rule
 	for _, set := range []struct {
 		effect   policy.Effect
 		patterns []string
 	}{{policy.Deny, f.Tools.Deny}, {policy.Ask, f.Tools.Ask}, {policy.Only, f.Tools.Only}, {policy.Allow, f.Tools.Allow}} {
-		rs, err := toolRules(set.patterns, set.effect, file, ls)
-		if err != nil {
-			return l, err
-		}
-		l.Tools = append(l.Tools, rs...)
-	}
-	if l.Limits, err = f.Limits.limits(file, ls); err != nil {
-		return l, err
-	}
-	if err := checkNetwork(l.Network, file, ls); err != nil {
-		return l, err
-	}
-	// The layer alone must stand, so that its errors name this file.
-	_, err = policy.NewPolicy(l)
-	return l, err
-}
-
-func ceilings(in []capFile, file, table string, ls lines) ([]policy.Grant, error) {
-	var out []policy.Grant
-	for i, c := range in {
-		key := fmt.Sprintf("%s[%d]", table, i)
-		scope, err := texts(c.Scope)
-		if err != nil {
-			return nil, ls.fail(file, key+".scope", "scope: %w", err)
-		}
-		if !abi.Capability(c.Cap).Known() {
-			return nil, ls.fail(file, key, "unknown capability %q", c.Cap)
-		}
-		if len(scope) == 0 {
-			if c.Scope != nil {
-				return nil, ls.fail(file, key+".scope", "an empty scope says nothing; leave it out, or deny the capability")
+		for i, text := range set.patterns {
+			key := fmt.Sprintf("tools.%s[%d]", set.effect, i)
+			p, err := policy.ParsePattern(text)
+			if err != nil {
+				r.bad(key, "%w", err)
+				continue
 			}
-			out = append(out, policy.Grant{Cap: abi.Capability(c.Cap), Where: ls.where(file, key)})
-		}
-		for j, s := range scope {
-			where := ls.where(file, fmt.Sprintf("%s.scope[%d]", key, j))
-			if where == file {
-				where = ls.where(file, key+".scope")
-			}
-			out = append(out, policy.Grant{Cap: abi.Capability(c.Cap), Scope: []string{s}, Where: where})
+			out = append(out, policy.Rule{Pattern: p, Effect: set.effect, Where: r.ls.where(r.file, key)})
 		}
 	}
-	return out, nil
+	return out
 }
 
-func toolRules(patterns []string, effect policy.Effect, file string, ls lines) ([]policy.Rule, error) {
-	var out []policy.Rule
-	for i, text := range patterns {
-		key := fmt.Sprintf("tools.%s[%d]", effect, i)
-		p, err := policy.ParsePattern(text)
-		if err != nil {
-			return nil, ls.fail(file, key, "%w", err)
-		}
-		out = append(out, policy.Rule{Pattern: p, Effect: effect, Where: ls.where(file, key)})
-	}
-	return out, nil
-}
-
-func checkNetwork(n policy.Network, file string, ls lines) error {
+func (r *policyReader) network(n policy.Network) {
 	if n.Proxy != "" {
 		u, err := url.Parse(n.Proxy)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Path != "" && u.Path != "/" || u.RawQuery != "" {
-			return ls.fail(file, "network.proxy", "network.proxy is not a URL such as http://proxy.example:3128")
+			r.bad("network.proxy", "network.proxy is not a URL such as http://proxy.example:3128")
 		}
 	}
-	for key, path := range map[string]string{"ca_file": n.CAFile, "client_cert": n.ClientCert, "client_key": n.ClientKey} {
-		if path != "" && !filepath.IsAbs(path) {
-			return ls.fail(file, "network."+key, "network.%s is not an absolute path: %q", key, path)
+	for _, f := range []struct{ key, path string }{{"ca_file", n.CAFile}, {"client_cert", n.ClientCert}, {"client_key", n.ClientKey}} {
+		if f.path != "" && !filepath.IsAbs(f.path) {
+			r.bad("network."+f.key, "network.%s is not an absolute path: %q", f.key, f.path)
 		}
 	}
 	if (n.ClientCert == "") != (n.ClientKey == "") {
-		return ls.fail(file, "network", "network.client_cert and network.client_key go together")
+		r.bad("network", "network.client_cert and network.client_key go together")
 	}
-	return nil
+}
+
+// packages reads the rules about packages.
+func (r *policyReader) packages(f *policyFile) packages.Rules {
+	var out packages.Rules
+	var err error
+	if text := f.Packages.Signature; text != "" {
+		if out.Least, err = packages.ParseSignature(text); err != nil {
+			r.bad("packages.signature", "packages.%w", err)
+		}
+		out.Where = r.ls.where(r.file, "packages.signature")
+	}
+	for i, caps := range f.Packages.NeverTogether {
+		key := fmt.Sprintf("packages.never_together[%d]", i)
+		a := packages.Apart{Where: r.ls.where(r.file, key)}
+		for _, c := range caps {
+			if !abi.Capability(c).Known() {
+				r.bad(key, "unknown capability %q", c)
+			}
+			a.Caps = append(a.Caps, abi.Capability(c))
+		}
+		if len(caps) < 2 {
+			r.bad(key, `packages.never_together lists groups of at least two capabilities, such as [["fs.read", "net.http"]]`)
+		}
+		out.Apart = append(out.Apart, a)
+	}
+	for _, deny := range []bool{true, false} {
+		set, table := f.Packages.Allow, "packages.allow."
+		if deny {
+			set, table = f.Packages.Deny, "packages.deny."
+		}
+		for _, list := range []struct {
+			kind  packages.Kind
+			key   string
+			texts []string
+		}{{packages.Name, "names", set.Names}, {packages.Publisher, "publishers", set.Publishers}, {packages.Key, "keys", set.Keys}, {packages.Hub, "hubs", set.Hubs}} {
+			if list.texts != nil && len(list.texts) == 0 {
+				r.bad(table+list.key, "an empty list says nothing; leave it out")
+			}
+			for i, text := range list.texts {
+				key := fmt.Sprintf("%s%s[%d]", table, list.key, i)
+				rule, err := packages.ParseRule(list.kind, deny, text, r.ls.where(r.file, key))
+				if err != nil {
+					r.bad(key, "%w", err)
+					continue
+				}
+				out.Rules = append(out.Rules, rule)
+			}
+		}
+	}
+	return out
 }
 
 // LoadPolicy reads the layers that exist: the system's, the user's, the
@@ -154,27 +211,14 @@ func checkNetwork(n policy.Network, file string, ls lines) error {
 // must exist. A file that cannot be read, or says anything wrongly, is an
 // error: nothing starts without its policy.
 func LoadPolicy(p Paths, project string) (*policy.Policy, error) {
-	files := []struct {
-		kind policy.LayerKind
-		file string
-	}{{policy.System, p.SystemPolicy}, {policy.User, p.UserPolicy()}, {policy.Extra, p.ExtraPolicy}}
-	if project != "" {
-		files = append(files, struct {
-			kind policy.LayerKind
-			file string
-		}{policy.Project, ProjectPolicy(project)})
-	}
 	var layers []policy.Layer
-	for _, f := range files {
-		if f.file == "" {
-			continue
-		}
+	for _, f := range policyFiles(p, project) {
 		b, present, err := readIfPresent(f.file)
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("reading the %s: %w", f.kind, err)
 		case !present && f.kind == policy.Extra:
-			return nil, &Error{f.file, 0, errors.New("ELFHOST_POLICY names this file, which does not exist")}
+			return nil, &Error{File: f.file, Err: errors.New("ELFHOST_POLICY names this file, which does not exist")}
 		case !present:
 			continue
 		}
@@ -185,4 +229,21 @@ func LoadPolicy(p Paths, project string) (*policy.Policy, error) {
 		layers = append(layers, l)
 	}
 	return policy.NewPolicy(layers...)
+}
+
+// policyLayer is a file that may hold a policy.
+type policyLayer struct {
+	kind policy.LayerKind
+	file string
+}
+
+func policyFiles(p Paths, project string) []policyLayer {
+	files := []policyLayer{{policy.System, p.SystemPolicy}, {policy.User, p.UserPolicy()}}
+	if project != "" {
+		files = append(files, policyLayer{policy.Project, ProjectPolicy(project)})
+	}
+	if p.ExtraPolicy != "" {
+		files = append(files, policyLayer{policy.Extra, p.ExtraPolicy})
+	}
+	return slices.DeleteFunc(files, func(f policyLayer) bool { return f.file == "" })
 }

@@ -13,6 +13,8 @@ import (
 	"io/fs"
 	"os"
 	"reflect"
+	"regexp"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/pelletier/go-toml/v2"
@@ -21,11 +23,15 @@ import (
 // MaxFile bounds every file that is read, in bytes.
 const MaxFile = 1 << 20
 
-// Error is what is wrong with a file. Line is zero where it is the whole file.
+// Error is what is wrong with a file. Line is zero where it is the whole file;
+// Column counts bytes from 1, and is zero where it is not known.
 type Error struct {
-	File string
-	Line int
-	Err  error
+	File   string
+	Line   int
+	Column int
+	Err    error
+
+	more []*Error // all that was found at once, this one first
 }
 
 func (e *Error) Error() string {
@@ -64,7 +70,7 @@ func readFile(name string) ([]byte, error) {
 }
 
 func tooLarge(name string) error {
-	return &Error{name, 0, fmt.Errorf("it is larger than %d KiB", MaxFile>>10)}
+	return &Error{File: name, Err: fmt.Errorf("it is larger than %d KiB", MaxFile>>10)}
 }
 
 // readIfPresent is readFile for a file that may be missing.
@@ -82,10 +88,10 @@ func decode(b []byte, file string, v any) (lines, error) {
 	}
 	b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")) // editors on Windows write one
 	if bytes.HasPrefix(b, []byte("\xff\xfe")) || bytes.HasPrefix(b, []byte("\xfe\xff")) {
-		return nil, &Error{file, 1, errors.New("it is UTF-16; save it as UTF-8")}
+		return nil, &Error{File: file, Line: 1, Err: errors.New("it is UTF-16; save it as UTF-8")}
 	}
 	if !utf8.Valid(b) {
-		return nil, &Error{file, badLine(b), errors.New("it is not valid UTF-8")}
+		return nil, &Error{File: file, Line: badLine(b), Err: errors.New("it is not valid UTF-8")}
 	}
 	ls, err := positions(b, file)
 	if err != nil {
@@ -117,24 +123,59 @@ func badLine(b []byte) int {
 	return n
 }
 
-// located turns the library's errors into ours.
+// located turns the library's errors into ours. Of several it gives the first.
 func located(file string, err error) error {
+	all := allLocated(file, err)
+	first := *all[0]
+	first.more = all
+	return &first
+}
+
+// allLocated is located for each thing that is wrong.
+func allLocated(file string, err error) []*Error {
 	var missing *toml.StrictMissingError
 	if errors.As(err, &missing) && len(missing.Errors) > 0 {
-		first := missing.Errors[0]
-		line, _ := first.Position()
-		return &Error{file, line, fmt.Errorf("unknown key %q", joinKey(first.Key()))}
+		var out []*Error
+		for i := range missing.Errors {
+			line, col := missing.Errors[i].Position()
+			out = append(out, &Error{File: file, Line: line, Column: col, Err: fmt.Errorf("unknown key %q", joinKey(missing.Errors[i].Key()))})
+		}
+		return out
 	}
 	var de *toml.DecodeError
 	if errors.As(err, &de) {
-		line, _ := de.Position()
-		msg := bytes.TrimPrefix([]byte(de.Error()), []byte("toml: "))
-		if k := joinKey(de.Key()); k != "" {
-			return &Error{file, line, fmt.Errorf("%s: %s", k, msg)}
+		line, col := de.Position()
+		msg := strings.TrimPrefix(de.Error(), "toml: ")
+		if m := typeError.FindStringSubmatch(msg); m != nil {
+			msg = "it is " + tomlType(m[1]) + ", and " + tomlType(m[2]) + " is wanted"
 		}
-		return &Error{file, line, errors.New(string(msg))}
+		if k := joinKey(de.Key()); k != "" {
+			msg = k + ": " + msg
+		}
+		return []*Error{{File: file, Line: line, Column: col, Err: errors.New(msg)}}
 	}
-	return &Error{file, 0, err}
+	return []*Error{{File: file, Err: err}}
+}
+
+// typeError is the library's complaint about a type, in words of Go.
+var typeError = regexp.MustCompile(`^cannot (?:decode|store) (?:a )?(?:TOML )?(\S+)(?: \S+)? in(?:to)? (?:a |an )?(?:struct field )?(?:\S+ )?(?:of type |Go )?(\S+)$`)
+
+func tomlType(s string) string {
+	switch {
+	case strings.HasPrefix(s, "[]"), s == "array", s == "slice":
+		return "an array"
+	case s == "bool", s == "boolean":
+		return "a boolean"
+	case strings.HasPrefix(s, "int"):
+		return "an integer"
+	case strings.HasPrefix(s, "float"):
+		return "a number"
+	case s == "config.Duration", s == "config.Size":
+		return "a string"
+	case s == "table", strings.HasPrefix(s, "struct"), strings.HasPrefix(s, "config."), strings.HasPrefix(s, "map"):
+		return "a table"
+	}
+	return "a " + s
 }
 
 func joinKey(k toml.Key) string {

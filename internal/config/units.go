@@ -68,6 +68,10 @@ func unitErrors(v reflect.Value, key string) (string, error) {
 			return key, x.err
 		case Size:
 			return key, x.err
+		case networkFile:
+			if x.err != nil {
+				return key, x.err
+			}
 		}
 		for i := range v.NumField() {
 			name := v.Type().Field(i).Tag.Get("toml")
