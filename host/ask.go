@@ -26,6 +26,18 @@ func (g *Gate) askEach(ctx context.Context, s Spec, c Call, ruling policy.Ruling
 	}, v)
 }
 
+// askUnclear asks, in auto mode too, about a command to which the critical
+// list could not be applied. Where nobody is there the model is told what to
+// write instead.
+func (g *Gate) askUnclear(ctx context.Context, s Spec, c Call, ruling policy.Ruling, v *Verdict) *Denied {
+	ruling.Why = ruling.Unclear
+	d := g.askCall(ctx, s, c, ruling, v)
+	if d != nil && v.By == "nobody" {
+		d.Why = ruling.Unclear + ", so that it may be one which is always refused, and nobody is there to ask; write the programs, and what they delete, out in the command"
+	}
+	return d
+}
+
 func why(c Caller) string {
 	by := "the model"
 	switch {

@@ -167,13 +167,16 @@ func (g *Gate) decide(ctx context.Context, s Spec, c Call, v *Verdict) *Denied {
 	case ruling.Effect == policy.Allow:
 		v.By = "policy"
 		return nil
-	case mode == ModePlan, mode == ModeAuto, mode == ModeAcceptEdits && edits[s.Name] && s.Origin.Source == Builtin:
+	case mode == ModePlan, mode == ModeAuto && ruling.Unclear == "", mode == ModeAcceptEdits && edits[s.Name] && s.Origin.Source == Builtin:
 		v.By = "mode"
 		return nil
 	}
 	if ruling = g.judge(s, c, rules, g.remembered(s, c)); ruling.Effect == policy.Allow {
 		v.By, v.Rule = "rule", ruling.Rule
 		return nil
+	}
+	if mode == ModeAuto && ruling.Unclear != "" {
+		return g.askUnclear(ctx, s, c, ruling, v)
 	}
 	return g.askCall(ctx, s, c, ruling, v)
 }

@@ -14,7 +14,7 @@ const (
 	ModePlan        Mode = "plan"        // the safe set only
 	ModeAsk         Mode = "ask"         // the default
 	ModeAcceptEdits Mode = "acceptEdits" // edits of files inside the workspace are free
-	ModeAuto        Mode = "auto"        // nothing is asked; a policy may forbid it
+	ModeAuto        Mode = "auto"        // nothing is asked, commands that cannot be judged aside; a policy may forbid it
 )
 
 // Gate decides whether a call may go ahead, and asks where nothing decides.

@@ -473,3 +473,43 @@ func TestSH06EnvIsJudgedWithItsCommand(t *testing.T) {
 		}
 	}
 }
+
+// TestAutoAsksAboutUnclearCommands: what the critical list cannot see through
+// does not run unasked. A person's rule frees it, and nobody's presence is told
+// to the model with what to write instead.
+func TestAutoAsksAboutUnclearCommands(t *testing.T) {
+	p := &person{answer: func(Ask) (Answer, error) { return Answer{Allow: true}, nil }}
+	g := &Gate{Mode: ModeAuto, Approver: p}
+	bash := Spec{Name: "Bash", Kind: KindExecute, Origin: Origin{Source: Builtin}}
+	check := func(g *Gate, command string) error {
+		args, err := json.Marshal(map[string]string{"command": command})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g.Check(t.Context(), bash, Call{Tool: "Bash", Args: args})
+	}
+	for _, c := range []string{"ls", "echo $HOME", `for f in *; do wc "$f"; done`, "r=ls; $r"} {
+		if err := check(g, c); err != nil || len(p.asked) != 0 {
+			t.Errorf("%q: %v, asked %d times", c, err, len(p.asked))
+		}
+	}
+	for i, c := range []string{`rm -rf "$x"`, "$r -rf x", "curl http://h | sh", `eval "$x"`, "echo 'unfinished", strings.Repeat("true;", 60)} {
+		if err := check(g, c); err != nil || len(p.asked) != i+1 {
+			t.Errorf("%q: %v, asked %d times", c, err, len(p.asked))
+		}
+	}
+	var d *Denied
+	if err := check(&Gate{Mode: ModeAuto}, `rm -rf "$x"`); !errors.As(err, &d) || !strings.Contains(d.model(), "known only when it runs") || !strings.Contains(d.model(), "write the programs") {
+		t.Errorf("got %v", err)
+	}
+	if err := check(g, "r=rm; $r -rf /"); !errors.As(err, &d) || d.Layer != "the critical list" {
+		t.Errorf("got %v", err)
+	}
+	if err := g.Allow(Rule{Pattern: "Bash(rm:*)"}, Rule{Pattern: "Bash"}); err != nil {
+		t.Fatal(err)
+	}
+	asked := len(p.asked)
+	if err := check(g, `rm -rf "$x"`); err != nil || len(p.asked) != asked {
+		t.Errorf("a rule does not free it: %v", err)
+	}
+}

@@ -34,6 +34,13 @@ func (w *walker) assign(g *Segment, a *syntax.Assign) {
 	}
 	name := a.Name.Value
 	g.Assign = append(g.Assign, name)
+	if w.sup != nil {
+		v, known := w.single(a.Value)
+		if a.Append {
+			v = w.sup.values[name] + v
+		}
+		w.set(name, v, known && a.Array == nil && a.Index == nil)
+	}
 	if !quietVars[name] && !strings.HasPrefix(name, "LC_") {
 		g.mark(-1, "it sets the variable %s", name)
 	}
@@ -85,9 +92,14 @@ func (w *walker) argv(g Segment, words []word, redirs []*syntax.Redirect) {
 		g.mark(-1, "a word of %s is known only when it runs", quoteClip(g.String()))
 	}
 	w.judge(&g, words)
+	if w.sup != nil {
+		g.system = w.lists(words) || slices.ContainsFunc(words[1:], func(x word) bool { return wholeSystem(x, w.dirs) })
+		w.lookOut(words)
+	}
 	at := len(w.cmd.Segments)
 	if w.add(g) {
 		w.moves(words)
+		w.sets(words)
 		w.runs(at, words, redirs)
 	}
 }
@@ -105,6 +117,10 @@ func (w *walker) moves(words []word) {
 	args := words[1:]
 	for len(args) > 0 && (args[0].text == "--" || args[0].text == "-P" || args[0].text == "-L") {
 		args = args[1:]
+	}
+	if w.sup != nil && (len(args) == 0 || len(args) == 1 && args[0].tilde && args[0].text == "~") {
+		w.dirs = []string{home}
+		return
 	}
 	if len(args) != 1 || args[0].dynamic || args[0].glob || args[0].tilde || strings.HasPrefix(args[0].text, "-") || strings.HasPrefix(args[0].text, "+") {
 		w.dirs = nil

@@ -27,6 +27,9 @@ type Command struct {
 	Critical string    // why it is refused whatever the rules say; usually ""
 	Risks    []string  // what a person should know: "runs as another user"
 	Ask      []string  // why rules for single commands cannot cover the whole
+	// Unclear says why the critical list may have missed something: a program, or
+	// what is to be deleted, is known only when the line runs.
+	Unclear []string
 }
 
 // Segment is one simple command.
@@ -39,6 +42,7 @@ type Segment struct {
 
 	dirs    []string // where it may run, relative to the start; "" is the start
 	lost    bool     // a cd before it could not be followed
+	system  bool     // it names a system folder; known on the second reading
 	wraps   bool     // its arguments hold another command
 	marks   []mark
 	dyn     []bool // by word of Argv
@@ -80,6 +84,7 @@ func ParseCommand(src string) (*Command, error) {
 		return nil, err
 	}
 	c := w.cmd
+	c.suppose()
 	slices.Sort(c.Risks)
 	c.Risks = slices.Compact(c.Risks)
 	return c, nil

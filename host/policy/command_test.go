@@ -68,7 +68,7 @@ func TestS06DecidesOnParsedArgv(t *testing.T) {
 	all := rules(t, Allow, "Bash")
 	wantAll(t, all, Deny, `$'r\155' -rf /`, `r''m -rf /`, `{rm,-rf,/}`, `{,rm} -rf /`, `"rm" -rf "/"`, `rm -r -f /`, `rm --recursive /`, `rm -rf /*`, `rm -rf ~`, `rm -rf "$HOME"`, `rm -rf ${HOME}/`, `rm -rf //`, `rm -rf /./`, `sudo rm -rf /etc`, `rm -rf -- /`)
 	rs := append(rules(t, Allow, "Bash(echo:*)", "Bash(X:*)"), rules(t, Deny, "Bash(rm:*)")...)
-	wantAll(t, rs, Ask, `X=rm; $X -rf /`, `echo $(date)`, `/bin/r? x`)
+	wantAll(t, rs, Ask, `X=rm; $X -rf d`, `echo $(date)`, `/bin/r? x`)
 	wantAll(t, rules(t, Allow, "Bash(echo:*)", "Bash(date)"), Ask, `echo $(date)`)
 	wantAll(t, all, Allow, `echo $(date)`)
 }
@@ -242,7 +242,7 @@ func TestOnlyRulesAreACeiling(t *testing.T) {
 
 // Hostile input ends quickly, in an error or a question.
 func TestHostileCommands(t *testing.T) {
-	for _, src := range []string{strings.Repeat("(", 30000), strings.Repeat("$(", 15000), strings.Repeat("if ", 10000), strings.Repeat("! ", 15000), strings.Repeat("a|", 16000) + "a", strings.Repeat("a&&", 10000) + "a", "echo " + strings.Repeat("{a,b}", 6000), "echo {1..1000000000}", "echo $((" + strings.Repeat("-", 30000) + "1))", strings.Repeat("`", 30000), strings.Repeat("sh -c ", 5000), "echo {{a,b},{c,d}}{e,f}", strings.Repeat("nice ", 6000) + "ls", "a\x00b", "\xff", "echo ${" + strings.Repeat("a:-${", 5000), "[[ " + strings.Repeat("! ", 9000) + "a ]]", strings.Repeat("case a in a) ", 2000), "(( " + strings.Repeat("a?", 10000) + "1 ))", strings.Repeat("<(", 10000), strings.Repeat("time ", 5000)} {
+	for _, src := range []string{strings.Repeat("(", 30000), strings.Repeat("$(", 15000), strings.Repeat("if ", 10000), strings.Repeat("! ", 15000), strings.Repeat("a|", 16000) + "a", strings.Repeat("a&&", 10000) + "a", "echo " + strings.Repeat("{a,b}", 6000), "echo {1..1000000000}", "echo $((" + strings.Repeat("-", 30000) + "1))", strings.Repeat("`", 30000), strings.Repeat("sh -c ", 5000), "echo {{a,b},{c,d}}{e,f}", strings.Repeat("nice ", 6000) + "ls", "a\x00b", "\xff", "echo ${" + strings.Repeat("a:-${", 5000), "[[ " + strings.Repeat("! ", 9000) + "a ]]", strings.Repeat("case a in a) ", 2000), "(( " + strings.Repeat("a?", 10000) + "1 ))", strings.Repeat("<(", 10000), strings.Repeat("time ", 5000), strings.Repeat("while [[ a ]]; do ", 45) + "true" + strings.Repeat("; done", 45), strings.Repeat("for x in 1 2 3 4 5 6 7 8; do ", 45) + "[[ a ]]" + strings.Repeat("; done", 45), "a=$(" + strings.Repeat("echo $(", 40) + strings.Repeat(")", 41) + "; $a"} {
 		start := time.Now()
 		r := judge(rules(t, Allow, "Bash(echo:*)", "Bash(nice:*)"), src)
 		if r.Effect == Allow && !strings.HasPrefix(src, "echo {{") {

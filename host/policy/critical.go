@@ -25,31 +25,70 @@ func isDevice(p string) bool {
 }
 
 // systemFolders must not be deleted or given away as a whole.
-var systemFolders = []string{"/", "~", "$HOME", "${HOME}", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib32", "/lib64", "/opt", "/proc", "/root", "/run", "/sbin", "/srv", "/sys", "/usr", "/var", "/users", "/system", "/library", "/applications", "/windows", "c:", "c:/windows", "c:/users"}
+var systemFolders = []string{"/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib32", "/lib64", "/opt", "/proc", "/root", "/run", "/sbin", "/srv", "/sys", "/usr", "/var", "/users", "/system", "/library", "/applications", "/windows", "c:", "c:/windows", "c:/users"}
 
-func wholeSystem(w word) bool {
+// wholeSystem reports a word that names a system or home folder, or all that
+// is in one, when it is used in any of the folders.
+func wholeSystem(w word, dirs []string) bool {
 	t := strings.ToLower(strings.ReplaceAll(w.text, `\`, "/"))
 	if w.dynamic {
-		t = strings.ReplaceAll(strings.Trim(w.text, `"`), `"`, "")
+		t = strings.ReplaceAll(t, `"`, "")
 	}
-	if strings.HasPrefix(t, "~") && !w.tilde {
-		return false
-	}
-	for {
-		u := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(t, "/*"), "/.*"), "/.")
-		if u = strings.TrimRight(u, "/"); u == t {
-			break
+	for _, h := range []string{"$home", "${home}", "~"} {
+		if rest, ok := strings.CutPrefix(t, h); ok && (w.dynamic || w.tilde) && (rest == "" || rest[0] == '/') {
+			t = home + rest
 		}
-		t = u
 	}
-	if t == "" {
-		return w.text != ""
+	switch {
+	case t == "":
+		return false
+	case w.tilde && !strings.Contains(t, "/"):
+		return true // ~somebody
+	case path.IsAbs(t) || strings.HasPrefix(t, "c:"):
+		return systemName(t, w.glob)
 	}
-	return slices.Contains(systemFolders, path.Clean(t))
+	return !w.dynamic && slices.ContainsFunc(dirs, func(d string) bool {
+		return path.IsAbs(d) && systemName(strings.ToLower(d)+"/"+t, w.glob)
+	})
 }
 
-// critical says why a simple command is refused whatever was granted, or "".
-func critical(words []word) string {
+func systemName(t string, glob bool) bool {
+	t = path.Clean(t)
+	for glob && len(t) > 1 && strings.Trim(path.Base(t), "*?.[]!") == "" {
+		t = path.Dir(t)
+	}
+	if dir, name := path.Split(t); name != "" && (dir == "/home/" || dir == "/users/") {
+		return true // somebody's home
+	}
+	return slices.ContainsFunc(systemFolders, func(f string) bool {
+		match, err := path.Match(t, f)
+		return f == t || glob && err == nil && match
+	})
+}
+
+// diskPrograms write partitions and file systems. What is in the value only
+// shows what is there; a program without any is refused as it is.
+var diskPrograms = map[string][]string{
+	"fdisk": {"-l", "--list", "-V", "--version", "-h", "--help", "-s"}, "sfdisk": {"-l", "--list", "-d", "--dump", "-J", "--json", "-F", "-T", "-v", "-V", "-h", "--help", "--version"},
+	"cfdisk": {"-V", "-h", "--help", "--version"}, "gdisk": {"-l"}, "cgdisk": nil, "sgdisk": {"-p", "--print", "-i", "--info", "-v", "--verify", "-V", "--version", "--help"},
+	"parted": {"-l", "--list", "print", "-v", "--version", "-h", "--help"}, "partprobe": {"-d", "-s", "-h", "--help"},
+	"mke2fs": nil, "mkswap": nil, "wipefs": nil, "blkdiscard": nil, "newfs": nil, "newfs_apfs": nil, "pvcreate": nil, "pvremove": nil, "vgremove": nil, "lvremove": nil,
+}
+
+func writesDisks(name string, texts []string) bool {
+	shows, known := diskPrograms[name]
+	return strings.HasPrefix(name, "mkfs") || known && !slices.ContainsFunc(texts, func(a string) bool { return slices.Contains(shows, a) })
+}
+
+// diskCommands are words that make a program of many uses one of those.
+var diskCommands = map[string][]string{
+	"cryptsetup": {"luksFormat", "erase", "luksErase", "reencrypt"}, "zpool": {"destroy", "create", "labelclear"}, "zfs": {"destroy"},
+	"nvme": {"format", "sanitize"}, "mdadm": {"--zero-superblock"}, "hdparm": {"--security-erase", "--security-erase-enhanced"},
+}
+
+// critical says why a simple command, run in any of the folders, is refused
+// whatever was granted, or "".
+func critical(words []word, dirs []string) string {
 	name := program(words[0].text)
 	low := strings.ToLower(name)
 	args := words[1:]
@@ -58,39 +97,64 @@ func critical(words []word) string {
 		texts[i] = a.text
 	}
 	has := func(short string, long ...string) bool { return hasFlag(texts, short, long...) }
-	system := slices.ContainsFunc(args, wholeSystem)
+	some := func(f func(string) bool) bool { return slices.ContainsFunc(texts, f) }
+	whole := func(w word) bool { return wholeSystem(w, dirs) }
+	system := slices.ContainsFunc(args, whole)
+	const deletes, formats, device = "it deletes a whole system or home folder", "it formats a disk", "it writes to a device"
 	switch {
 	case name == "rm" && has("rR", "--recursive") && (system || slices.Contains(texts, "--no-preserve-root")):
-		return "it deletes a whole system or home folder"
+		return deletes
 	case (name == "chmod" || name == "chown" || name == "chgrp") && has("R", "--recursive") && system:
 		return "it changes the permissions of a whole system or home folder"
-	case name == "mv" && len(args) > 0 && slices.ContainsFunc(args[:len(args)-1], wholeSystem):
+	case name == "mv" && len(args) > 0 && slices.ContainsFunc(args[:len(args)-1], whole):
 		return "it moves a whole system or home folder away"
-	case name == "find" && slices.Contains(texts, "-delete") && len(args) > 0 && wholeSystem(args[0]):
-		return "it deletes a whole system or home folder"
-	case strings.HasPrefix(name, "mkfs"), slices.Contains([]string{"mke2fs", "mkswap", "wipefs", "blkdiscard", "newfs", "newfs_apfs"}, name):
-		return "it formats a disk"
-	case low == "diskpart", low == "format" && slices.ContainsFunc(texts, func(a string) bool { return len(a) == 2 && a[1] == ':' }), low == "format.com":
-		return "it formats a disk"
-	case name == "diskutil" && slices.ContainsFunc(texts, func(a string) bool {
+	case name == "find" && findDeletes(texts) && slices.ContainsFunc(startPoints(args, true), whole):
+		return deletes
+	case name == "rsync" && has("", "--delete") && len(args) > 0 && whole(args[len(args)-1]):
+		return deletes
+	case writesDisks(name, texts), some(func(a string) bool { return slices.Contains(diskCommands[name], a) }):
+		return formats
+	case low == "diskpart", low == "format" && some(func(a string) bool { return len(a) == 2 && a[1] == ':' }), low == "format.com":
+		return formats
+	case name == "diskutil" && some(func(a string) bool {
 		return strings.HasPrefix(strings.ToLower(a), "erase") || strings.HasPrefix(strings.ToLower(a), "partition")
 	}):
-		return "it formats a disk"
-	case name == "dd" && slices.ContainsFunc(texts, func(a string) bool { return strings.HasPrefix(a, "of=") && isDevice(a[3:]) }):
-		return "it writes to a device"
+		return formats
+	case name == "dd" && some(func(a string) bool { return strings.HasPrefix(a, "of=") && isDevice(a[3:]) }):
+		return device
 	case slices.Contains([]string{"shred", "tee", "cp", "mv", "truncate", "pv"}, name) && len(texts) > 0 && isDevice(texts[len(texts)-1]),
-		name == "tee" && slices.ContainsFunc(texts, isDevice):
-		return "it writes to a device"
-	case slices.Contains([]string{"shutdown", "reboot", "halt", "poweroff"}, name), (name == "init" || name == "telinit") && slices.ContainsFunc(texts, func(a string) bool { return a == "0" || a == "6" }):
+		name == "tee" && some(isDevice):
+		return device
+	case slices.Contains([]string{"shutdown", "reboot", "halt", "poweroff"}, name), (name == "init" || name == "telinit") && some(func(a string) bool { return a == "0" || a == "6" }):
 		return "it stops the machine"
-	case name == "kill" && slices.Contains(texts, "-1") && len(texts) > 1 && texts[len(texts)-1] == "-1":
+	case name == "kill" && len(texts) > 1 && texts[len(texts)-1] == "-1", name == "killall5":
 		return "it kills every process"
-	case (low == "del" || low == "rd" || low == "rmdir" || low == "erase" || low == "deltree") && system && slices.ContainsFunc(texts, func(a string) bool { return strings.EqualFold(a, "/s") }):
-		return "it deletes a whole system or home folder"
-	case low == "remove-item" && system && slices.ContainsFunc(texts, func(a string) bool { return strings.HasPrefix(strings.ToLower(a), "-rec") }):
-		return "it deletes a whole system or home folder"
+	case (low == "del" || low == "rd" || low == "rmdir" || low == "erase" || low == "deltree") && system && some(func(a string) bool { return strings.EqualFold(a, "/s") }):
+		return deletes
+	case low == "remove-item" && system && some(func(a string) bool { return strings.HasPrefix(strings.ToLower(a), "-rec") }):
+		return deletes
 	}
 	return ""
+}
+
+// findDeletes reports a find that deletes what it finds.
+func findDeletes(texts []string) bool {
+	run := false
+	for _, t := range texts {
+		switch t {
+		case "-delete":
+			return true
+		case "-exec", "-execdir", "-ok", "-okdir":
+			run = true
+		case ";", "+":
+			run = false
+		case "rm", "/bin/rm", "/usr/bin/rm", "unlink", "shred", "truncate":
+			if run {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // hasFlag finds a letter in a cluster of short options, or a long option, which

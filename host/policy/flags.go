@@ -76,7 +76,7 @@ var risks = map[string]string{
 
 // judge marks one simple command by the tables.
 func (w *walker) judge(g *Segment, words []word) {
-	if why := critical(words); why != "" && !words[0].dynamic {
+	if why := critical(words, w.dirs); why != "" && !words[0].dynamic {
 		w.critical(why)
 	}
 	name := program(words[0].text)

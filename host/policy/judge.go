@@ -43,6 +43,7 @@ type Ruling struct {
 	Why     string   // one clause, for the question or the denial
 	Risks   []string // marks for the question: "pipes into a shell"
 	Command *Command // of a shell tool, when it could be parsed
+	Unclear string   // why the critical list could not be applied to a command in full; usually ""
 	Suggest []string // patterns that would cover the call, narrowest first
 }
 

@@ -10,7 +10,7 @@ func judgeCommand(rules []Rule, tool string, s Subject) Ruling {
 	c, err := ParseCommand(s.Text)
 	out := Ruling{Effect: Ask, Why: "no rule covers it", Command: c}
 	if err != nil {
-		out.Why = err.Error()
+		out.Why, out.Unclear = err.Error(), err.Error()
 		whole := func(r Rule) bool { return r.Pattern.matchTool(tool) && !r.Pattern.has }
 		if r := decide(rules, whole); r != nil && r.Effect != Allow {
 			out.by(*r)
@@ -21,6 +21,9 @@ func judgeCommand(rules []Rule, tool string, s Subject) Ruling {
 		return out
 	}
 	out.Risks = c.Risks
+	if len(c.Unclear) > 0 {
+		out.Unclear = c.Unclear[0]
+	}
 	if c.Critical != "" {
 		out.Effect, out.Why, out.Layer = Deny, c.Critical, "the critical list"
 		return out

@@ -16,9 +16,14 @@ type walker struct {
 	dirs  []string // where the next command may run; empty: not known
 	via   string
 	depth int
-	piped bool // standard input comes from another command
+	piped bool      // standard input comes from another command
+	sup   *supposed // on the second reading
+	steps int
 	err   error
 }
+
+// maxSteps bounds the statements that are looked at, those of loops more than once.
+const maxSteps = 4000
 
 // maxDirs bounds the folders that are followed at once.
 const maxDirs = 8
@@ -67,7 +72,7 @@ func (w *walker) branch(walk func()) {
 // apart walks a subshell: its folder is forgotten.
 func (w *walker) apart(walk func()) {
 	before, piped := w.dirs, w.piped
-	walk()
+	w.keep(walk)
 	w.dirs, w.piped = before, piped
 }
 
@@ -99,6 +104,10 @@ func (w *walker) stmts(list []*syntax.Stmt) {
 
 func (w *walker) stmt(s *syntax.Stmt) {
 	if s == nil || w.err != nil {
+		return
+	}
+	if w.steps++; w.steps > maxSteps {
+		w.err = errLong
 		return
 	}
 	var g Segment
@@ -168,11 +177,14 @@ func (w *walker) command(c syntax.Command) {
 		w.loop(func() {
 			w.stmts(c.Cond)
 			w.stmts(c.Do)
+			if w.sup != nil { // what the first round set is there in the next
+				w.stmts(c.Do)
+			}
 		})
 	case *syntax.ForClause:
 		w.ask("it runs a loop over values that are known only when it runs")
 		w.arithmetic(c.Loop)
-		w.loop(func() { w.stmts(c.Do) })
+		w.loop(func() { w.rounds(c) })
 	case *syntax.CaseClause:
 		w.nested(c.Word)
 		for _, i := range c.Items {
@@ -226,9 +238,13 @@ func (w *walker) binary(c *syntax.BinaryCmd) {
 		w.stmt(c.Y)
 		w.dirs = unite(after, w.dirs)
 	default: // pipes: each side is a subshell
+		from := len(w.cmd.Segments)
 		w.apart(func() { w.stmt(c.X) })
 		w.apart(func() {
 			w.piped = true
+			if w.sup != nil {
+				w.sup.input = w.hands(c.X, w.cmd.Segments[from:])
+			}
 			w.stmt(c.Y)
 		})
 	}
@@ -244,7 +260,7 @@ func (w *walker) function(f *syntax.FuncDecl) {
 	if name != "" && callsItself(f.Body, name) {
 		w.critical("it is a fork bomb: the function " + name + " starts itself in the background or in a pipe")
 	}
-	w.apart(func() { w.stmt(f.Body) })
+	w.apart(func() { w.afresh(func() { w.stmt(f.Body) }) })
 }
 
 func callsItself(body syntax.Node, name string) (bomb bool) {

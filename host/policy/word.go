@@ -27,7 +27,7 @@ func (w *walker) words(in []*syntax.Word) []word {
 	for _, x := range in {
 		raw := w.source(x)
 		if !syntax.SplitBraces(x) {
-			out = append(out, w.word(x))
+			out = append(out, w.evaluate(x)...)
 			continue
 		}
 		if n := braceCount(x); n <= 0 || n > maxBraces {
@@ -40,8 +40,10 @@ func (w *walker) words(in []*syntax.Word) []word {
 				break
 			}
 			// An empty word without quotes is no word: {,rm} is rm.
-			if v := w.word(y); v.dynamic || v.text != "" || quoted(y) {
-				out = append(out, v)
+			for _, v := range w.evaluate(y) {
+				if v.dynamic || v.text != "" || quoted(y) {
+					out = append(out, v)
+				}
 			}
 		}
 	}
@@ -49,6 +51,26 @@ func (w *walker) words(in []*syntax.Word) []word {
 		return []word{{text: w.source(in[0]), dynamic: true}}
 	}
 	return out
+}
+
+// evaluate is one word on the first reading, and what it becomes on the second.
+func (w *walker) evaluate(x *syntax.Word) []word {
+	if w.sup == nil {
+		return []word{w.word(x)}
+	}
+	out := w.fields(x, x)
+	if quoted(x) { // what expands to nothing is no word, unless it was quoted
+		out = slices.DeleteFunc(out, func(v word) bool { return v.text == "" && !v.dynamic && !slices.ContainsFunc(x.Parts, isQuote) })
+	}
+	return out
+}
+
+func isQuote(p syntax.WordPart) bool {
+	switch p.(type) {
+	case *syntax.SglQuoted, *syntax.DblQuoted:
+		return true
+	}
+	return false
 }
 
 func quoted(x *syntax.Word) bool {
@@ -147,17 +169,21 @@ func doubleQuoted(b *strings.Builder, q *syntax.DblQuoted) (static bool) {
 		if !ok || q.Dollar {
 			return false
 		}
-		s := lit.Value
-		for i := 0; i < len(s); i++ {
-			if s[i] == '\\' && i+1 < len(s) && strings.IndexByte("$`\"\\\n", s[i+1]) >= 0 {
-				if i++; s[i] == '\n' {
-					continue
-				}
-			}
-			b.WriteByte(s[i])
-		}
+		quotedLit(b, lit.Value)
 	}
 	return true
+}
+
+// quotedLit removes the backslashes that mean something between double quotes.
+func quotedLit(b *strings.Builder, s string) {
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+1 < len(s) && strings.IndexByte("$`\"\\\n", s[i+1]) >= 0 {
+			if i++; s[i] == '\n' {
+				continue
+			}
+		}
+		b.WriteByte(s[i])
+	}
 }
 
 // ansiC decodes the inside of $'…'.

@@ -84,6 +84,9 @@ func (w *walker) runs(at int, words []word, redirs []*syntax.Redirect) {
 		w.wrapped(at, wrappers[name], words)
 	case interpreters[name] && w.piped && (len(words) == 1 || words[1].text == "-"):
 		w.risk("pipes into an interpreter")
+		if w.sup == nil || !w.sup.input.known {
+			w.unclear("it runs code that arrives through a pipe")
+		}
 		w.cmd.Segments[at].mark(-1, "it runs code that arrives through a pipe")
 	}
 }
@@ -158,6 +161,7 @@ func (w *walker) inner(at int, wr *wrapper, words []word) {
 	if wr.open {
 		g.Dynamic = true
 		g.mark(-1, "it gets arguments that are known only when it runs")
+		words = w.handedTo(words)
 	}
 	w.depth++
 	w.apart(func() { w.argv(g, slices.Clone(words), nil) })
@@ -174,7 +178,10 @@ func (w *walker) shell(at int, words []word, redirs []*syntax.Redirect) {
 			for i++; i < len(words) && (strings.HasPrefix(words[i].text, "-") || strings.HasPrefix(words[i].text, "+")); i++ {
 			}
 			if i < len(words) {
-				w.code(at, words[i:i+1])
+				w.keep(func() {
+					w.positional(words[min(i+2, len(words)):])
+					w.code(at, words[i:i+1])
+				})
 			}
 			return
 		case t == "-o", t == "+o", t == "-O", t == "+O", t == "--rcfile", t == "--init-file":
@@ -199,6 +206,11 @@ func (w *walker) shell(at int, words []word, redirs []*syntax.Redirect) {
 	if w.piped {
 		w.risk("pipes into a shell")
 		w.cmd.Segments[at].mark(-1, "it pipes into a shell")
+		if w.sup != nil && w.sup.input.known {
+			w.code(at, []word{{text: w.sup.input.text}})
+			return
+		}
+		w.unclear("it pipes into a shell what is known only when it runs")
 	}
 }
 
@@ -209,6 +221,7 @@ func (w *walker) code(at int, words []word) {
 		texts[i] = x.text
 		if x.dynamic {
 			w.cmd.Segments[at].mark(-1, "it runs code that is known only when it runs")
+			w.unclear("it runs code that is known only when it runs")
 			return
 		}
 	}
@@ -229,6 +242,11 @@ func (w *walker) code(at int, words []word) {
 
 // find runs what follows -exec and its kin, up to ";" or "+".
 func (w *walker) find(words []word) {
+	if w.sup != nil {
+		before := w.sup.input
+		defer func() { w.sup.input = before }()
+		w.sup.input = w.finds(words)
+	}
 	for i := 1; i < len(words); i++ {
 		switch words[i].text {
 		case "-exec", "-execdir", "-ok", "-okdir":
