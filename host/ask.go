@@ -45,6 +45,8 @@ func why(c Caller) string {
 		by = "the plugin " + c.Plugin
 	case c.Agent != "":
 		by = "the agent " + c.Agent
+	case c.Person:
+		by = "the person who called it"
 	}
 	if c.Step > 0 {
 		return fmt.Sprintf("asked by %s in step %d", by, c.Step)

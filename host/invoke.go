@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -74,6 +75,22 @@ func (r *Registry) Invoke(ctx context.Context, c Call) abi.Result {
 		lines = append(lines, d.model())
 	}
 	return finish(res, append(lines, bracketed(notes)...))
+}
+
+// Fits says whether arguments would pass what Invoke checks before it asks
+// anybody. The error is what the model would be told; an unknown tool fits
+// nothing. Nothing is called.
+func (r *Registry) Fits(tool string, args json.RawMessage) error {
+	e, ok := r.find(tool)
+	if !ok {
+		return fmt.Errorf("there is no tool %q", tool)
+	}
+	sch, err := e.input()
+	if err != nil {
+		return err
+	}
+	_, _, err = sch.Check(args)
+	return err
 }
 
 func (r *Registry) maxDepth() int {

@@ -146,6 +146,9 @@ func (t *trial) ask(ctx context.Context, grants policy.Grants, u policy.Use, den
 		Call: t.call, Spec: t.spec, Use: &u, Why: why(t.call.Caller),
 		Now: "granted: " + grants.Describe(u.Cap),
 	}
+	if at := t.gate.Policy.Allows(u.Cap); at != "" {
+		a.Now += "          policy allows: " + at
+	}
 	if denial.Grant.Cap != "" {
 		a.Rules = []Rule{{Plugin: who, Grant: &denial.Grant}}
 	}

@@ -115,6 +115,10 @@ func (w *watch) fault(text string) error {
 		code = "E1202"
 	case d.Final && d.Where != "":
 		code, hint = "E1204", "see "+d.Where
+	case d.Layer == "mode":
+		code, hint = "E1204", "the session's mode forbids it; --mode chooses another"
+	case d.Final && d.Allow == "":
+		code, hint = "E1204", d.Layer+" forbids it, and no grant changes that"
 	}
 	return fault.New(code, hint, "%s", text)
 }
@@ -205,12 +209,15 @@ func (f *callFlags) run(ctx context.Context, s streams, args []string) error {
 	if !a.Registry.Has(args[0]) {
 		return fault.New("E1301", "`elfhost tools` lists them", "there is no tool %q", args[0])
 	}
+	if a.Registry.Fits(args[0], input) != nil {
+		return fault.New("E1003", "`elfhost tools "+args[0]+"` shows what it takes, with an example", "%s cannot be called so", args[0])
+	}
 	return fault.New("E1303", "", "%s answered with an error", args[0])
 }
 
 func (f *callFlags) call(s streams, a *app.App, tool string, input json.RawMessage, w *watch) host.Call {
 	c := host.Call{
-		ID: "call-1", Tool: tool, Args: input, Caller: host.Caller{Session: a.Session}, Denied: w.add,
+		ID: "call-1", Tool: tool, Args: input, Caller: host.Caller{Session: a.Session, Person: true}, Denied: w.add,
 		Progress: func(p abi.Progress) {
 			if p.Message != "" {
 				fmt.Fprintf(s.err, "elfhost: %s\n", term.Line(p.Message))

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -81,13 +82,25 @@ func diagnose(ctx context.Context) []finding {
 	}
 	a, err := app.Open(ctx, app.Options{})
 	if err != nil {
-		return append(out, finding{Name: "session", Must: true, Says: err.Error(), Fix: "`elfhost explain` lists the error codes"})
+		return append(out, unopened(err))
 	}
 	defer a.Close(context.WithoutCancel(ctx))
 	out = append(out, policyFindings(a, paths)...)
 	out = append(out, kernel(a), compiler(), auditFinding(paths))
 	out = append(out, pluginFindings(a), secretFinding(a), modelFinding(ctx, a))
 	return out
+}
+
+// unopened says why no session starts here.
+func unopened(err error) finding {
+	f := finding{Name: "session", Must: true, Says: err.Error(), Fix: "`elfhost explain` lists the error codes"}
+	if e, ok := errors.AsType[*fault.Error](err); ok {
+		f.Fix = e.Hint
+		if e.Code == "E1002" {
+			f.Name = "rules"
+		}
+	}
+	return f
 }
 
 func writable(name, dir string) finding {

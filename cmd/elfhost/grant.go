@@ -70,6 +70,9 @@ func grantAdd(s streams) *cobra.Command {
 				return err
 			}
 			defer a.Close(context.WithoutCancel(c.Context()))
+			if name, _, _ := strings.Cut(r.Pattern, "("); name != "" && !strings.Contains(name, "*") && !a.Registry.Has(name) {
+				fmt.Fprintf(s.err, "elfhost: note: this session has no tool %s; the rule waits for one\n", term.Line(name))
+			}
 			file, layer := p.file(a.Paths, a.Dir)
 			if err := a.Remember(file, layer, r); err != nil {
 				return fault.Wrap("E1501", "", err)
@@ -109,7 +112,7 @@ func grantRevoke(s streams) *cobra.Command {
 				return fault.Wrap("E1501", "", err)
 			}
 			if len(gone) == 0 {
-				return fault.New("E1203", "`elfhost grant list` shows what there is; --user looks in the user's grants", "nothing to revoke for the %s", layer)
+				return fault.New("E1208", "`elfhost grant list` shows what there is; --user looks in the user's grants", "nothing to revoke for the %s", layer)
 			}
 			for _, g := range gone {
 				a.KeepGrant("revoked for the " + layer + ": " + g)

@@ -8,7 +8,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -36,7 +38,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
 		RequireExplicitExec: false,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"unhex": unhex},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"unhex": unhex, "exits": exits},
 		Setup: func(e *testscript.Env) error {
 			home := filepath.Join(e.WorkDir, ".home")
 			e.Setenv("ELFHOST_HOME", home)
@@ -53,6 +55,24 @@ func TestScripts(t *testing.T) {
 			return os.Symlink(cache, filepath.Join(home, "cache"))
 		},
 	})
+}
+
+// exits runs a program that must end with the given status.
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) < 2 {
+		ts.Fatalf("usage: exits STATUS PROGRAM ARGUMENT...")
+	}
+	status := "0"
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		ended, ok := errors.AsType[*exec.ExitError](err)
+		if !ok {
+			ts.Check(err)
+		}
+		status = strconv.Itoa(ended.ExitCode())
+	}
+	if status != args[0] {
+		ts.Fatalf("exit status %s, want %s", status, args[0])
+	}
 }
 
 // unhex writes the bytes that a file has in hexadecimal.

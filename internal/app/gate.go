@@ -1,11 +1,13 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host"
@@ -42,7 +44,7 @@ func (a *App) openGate(context.Context) error {
 		return err
 	}
 	mode := a.opt.Mode
-	if mode == "" {
+	if set, err := a.Config.Explain("mode"); mode == "" && err == nil && len(set) > 0 && set[0].Layer != "default" {
 		mode = host.Mode(a.Config.Mode)
 	}
 	a.Gate = &host.Gate{
@@ -52,12 +54,32 @@ func (a *App) openGate(context.Context) error {
 	if err := a.openHooks(); err != nil {
 		return err
 	}
-	if mode != "" {
-		if err := a.Gate.Switch(mode); err != nil {
-			return fault.Wrap("E1001", "the modes are plan, ask, acceptEdits and auto", err)
+	return a.start(mode)
+}
+
+// start puts the session into its mode. Without one it is ask, or where a
+// policy forbids that, the most careful that is allowed.
+func (a *App) start(mode host.Mode) error {
+	var allowed []string
+	for _, m := range []host.Mode{host.ModeAsk, host.ModePlan, host.ModeAcceptEdits, host.ModeAuto} {
+		if a.Policy.ModeAllowed(string(m)) == nil {
+			allowed = append(allowed, string(m))
 		}
 	}
-	return nil
+	if mode == "" {
+		mode = host.ModeAsk
+		if len(allowed) > 0 {
+			mode = host.Mode(allowed[0])
+		}
+	}
+	err := a.Gate.Switch(mode)
+	switch {
+	case err == nil:
+		return nil
+	case slices.Contains([]host.Mode{host.ModeAsk, host.ModePlan, host.ModeAcceptEdits, host.ModeAuto}, mode):
+		return fault.Wrap("E1204", "the modes that are allowed here: "+cmp.Or(strings.Join(allowed, ", "), "none"), err)
+	}
+	return fault.Wrap("E1001", "the modes are plan, ask, acceptEdits and auto", err)
 }
 
 // record writes a verdict to the audit log; a call whose verdict cannot be

@@ -4,10 +4,10 @@ import "slices"
 
 // Code is one kind of error a person may meet.
 type Code struct {
-	ID      string
-	Exit    int
-	Title   string
-	Explain string // what it means and what to do, whole sentences
+	ID      string `json:"id"`
+	Exit    int    `json:"exit"`
+	Title   string `json:"title"`
+	Explain string `json:"explain"` // what it means and what to do, whole sentences
 }
 
 // The codes. Numbers are never used twice: E10xx usage and configuration,
@@ -24,9 +24,10 @@ var codes = []Code{
 	{"E1201", ExitRefused, "a question that nobody could answer", "A tool needed a person's consent, and standard input is not a terminal (or --no-input was given), so the answer was no. The hint names the rule that would allow it: give it with --allow for this run, or with `elfhost grant add` for good."},
 	{"E1202", ExitRefused, "denied by a person", "The person who was asked said no. Run it again and choose another answer, or grant it beforehand with `elfhost grant add`."},
 	{"E1203", ExitRefused, "no grant covers it", "A plugin or tool tried to reach a file, host, program or secret that nobody granted. The hint has the narrowest grant that would allow it. `elfhost grant list` shows what is granted."},
-	{"E1204", ExitRefused, "forbidden by policy", "A policy file forbids it, and no person on this machine can allow it. The error names the file and the line of the rule."},
+	{"E1204", ExitRefused, "forbidden by policy", "A policy file, the session's mode or the list of commands that are never run (`rm -rf /` and the like) forbids it, and no answer to a question can allow it. The hint names the file and the line of the rule, or the list."},
 	{"E1205", ExitRefused, "a hook refused it", "A program that [[hooks]] in your config.toml puts before prompts said no, or failed: a guard that does not work lets nothing through. Its reason is in the error; `elfhost config explain hooks` names the file and the line."},
 	{"E1207", ExitRefused, "not what was to be trusted", "The files that this folder would start programs with are not those that --accept names, or they cannot be read as a whole. `elfhost trust` shows them with their digest."},
+	{"E1208", ExitFailed, "no such grant", "There is nothing of that kind to take back where it was looked for. `elfhost grant list` shows what is granted and in which file; --user looks in the user's grants, without it in this project's."},
 	{"E1301", ExitFailed, "no such tool", "No tool of that name is registered in this session. `elfhost tools` lists those that are."},
 	{"E1302", ExitFailed, "not a plugin", "The file is not a WebAssembly core module that elfhost can run. The error says what it is instead. `elfhost plugin inspect FILE` shows what elfhost sees in it."},
 	{"E1303", ExitFailed, "the tool failed", "The tool ran and answered with an error. Its own words are above."},
