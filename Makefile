@@ -5,7 +5,7 @@ VERSION ?= $(shell git describe --tags --always 2>/dev/null || echo devel)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 
-.PHONY: demo test check build plugins grammars install dist bench bench-tools bench-mcp conformance bench-sandbox bench-foreign bench-agent crash docs fuzz clean race
+.PHONY: demo test check build plugins javascript grammars install dist bench bench-tools bench-mcp conformance bench-sandbox bench-foreign bench-agent crash docs fuzz clean race
 
 demo: build ## build everything and show the main job, without a key
 	./$(BIN) demo
@@ -16,16 +16,19 @@ test: plugins ## all tests: unit, command line, Wasm guests built from source
 race: plugins ## the packages with shared state, under the race detector
 	$(GO) test -race ./host/... ./builtins/... ./internal/term/...
 
-build: plugins ## bin/elfhost
+build: plugins javascript ## bin/elfhost
 	$(GO) build -ldflags '$(LDFLAGS)' -trimpath -o $(BIN) ./cmd/elfhost
 
 plugins: ## the Wasm tools that ship inside the binary
 	$(GO) run ./internal/kit/bundle
 
+javascript: ## the engine for plugins in JavaScript, from npm; without npm the build goes on without it
+	$(GO) run ./internal/kit/quickjs/fetch
+
 grammars: ## parsers of Dart, Swift and Kotlin for file_outline, from npm (GRAMMARS=all: every language, for builds without cgo)
 	$(GO) run ./internal/kit/grammars $(GRAMMARS)
 
-install: plugins
+install: plugins javascript
 	$(GO) install -ldflags '$(LDFLAGS)' -trimpath ./cmd/elfhost
 
 check: plugins ## everything that is not a test
@@ -78,7 +81,7 @@ fuzz: ## each fuzz target for FUZZTIME (10s)
 	    echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $${FUZZTIME:-10s} -fuzzminimizetime 1x $$p || exit 1; \
 	  done; done
 
-dist: plugins ## reproducible archives for every platform
+dist: plugins javascript ## reproducible archives for every platform
 	$(GO) run ./internal/kit/dist -version '$(VERSION)' $(PLATFORMS)
 
 clean:

@@ -1,6 +1,7 @@
 // Package foreign finds out what plugins of other people's formats are, and
 // makes packages of them that the sandbox loads like its own: Extism plugins,
-// hyper-mcp and mcp.run tools, IronClaw tools, WASI programs.
+// hyper-mcp and mcp.run tools, IronClaw tools, WASI programs, and scripts on the
+// engine that JavaScript plugins share.
 //
 // Nothing is run to find out. What a format's own configuration allows becomes
 // needs, which a person grants or does not; it never grants anything by itself.
@@ -21,6 +22,7 @@ import (
 	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/foreign/extism"
 	"github.com/elfhost/elfhost/host/foreign/ironclaw"
+	"github.com/elfhost/elfhost/host/foreign/javascript"
 	"github.com/elfhost/elfhost/host/foreign/wasicmd"
 	"github.com/elfhost/elfhost/host/sandbox"
 	"github.com/elfhost/elfhost/host/sandbox/vet"
@@ -31,6 +33,7 @@ import (
 const (
 	Program = "WASI program"
 	Tool    = "IronClaw tool"
+	Script  = "JavaScript"
 )
 
 // Found is a foreign plugin that a Loader can load.
@@ -133,6 +136,9 @@ func Look(wasm []byte) (string, *vet.Report, error) {
 	if kind, ok := extism.Detect(r); ok {
 		return string(kind), r, nil
 	}
+	if javascript.Detect(wasm) {
+		return Script, r, nil
+	}
 	if wasicmd.Detect(r) {
 		return Program, r, nil
 	}
@@ -159,13 +165,18 @@ func fromModule(file string, wasm []byte, m *abi.Manifest) (*Found, error) {
 		manifest.Limits.HostCalls = extism.HostCalls
 	}
 	var form *sandbox.Format
-	if format == Program {
+	switch format {
+	case Script:
+		if form, err = javascript.New(wasm, manifest.Needs); err != nil {
+			return nil, err
+		}
+	case Program:
 		if m == nil && opensFiles(report) {
 			manifest.Needs = []abi.Need{{Cap: abi.FSRead, Scope: []string{"/ws", "/ws/**"}, Reason: "it is a program that opens files"}}
 		}
 		programTools(&manifest)
 		form = wasicmd.New(needsFiles(manifest.Needs))
-	} else {
+	default:
 		kind := extism.Kind(format)
 		if kind == extism.Plain {
 			exportTools(&manifest, report)

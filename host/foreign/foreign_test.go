@@ -47,6 +47,9 @@ func sdkModule(t *testing.T, name string) []byte {
 const command = "\x00asm\x01\x00\x00\x00\x01\x04\x01\x60\x00\x00\x03\x02\x01\x00\x05\x03\x01\x00\x01" +
 	"\x07\x13\x02\x06memory\x02\x00\x06_start\x00\x00\x0a\x04\x01\x02\x00\x0b"
 
+// script is the section that makes a module a JavaScript plugin.
+const script = "\x00\x11\x0eelf:javascript1;"
+
 func TestFind(t *testing.T) {
 	hello := sdkModule(t, "hello.wasm")
 	sum := sha256.Sum256(hello)
@@ -70,6 +73,7 @@ func TestFind(t *testing.T) {
 		{name: "folder outside", files: files{"hello.wasm": string(hello), "m.json": `{"wasm":[{"path":"hello.wasm"}],"allowed_paths":{"/etc":"/etc"}}`}, err: "outside the workspace"},
 		{name: "folder above", files: files{"hello.wasm": string(hello), "m.json": `{"wasm":[{"path":"hello.wasm"}],"allowed_paths":{"../x":"/x"}}`}, err: "out of the workspace"},
 		{name: "WASI", files: files{"wc.wasm": command}, format: foreign.Program},
+		{name: "a script", files: files{"plugin.wasm": command + script}, format: foreign.Script},
 		{name: "no module", files: files{"README.md": "hi", "x.json": `{"a":1}`}},
 		{name: "elf/1 is not foreign", files: files{"plugin.wasm": "\x00asm\x01\x00\x00\x00"}},
 		{name: "no module at all", files: files{"plugin.wasm": "hello"}, err: "wasm"},

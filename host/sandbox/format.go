@@ -42,6 +42,9 @@ type Format struct {
 	Call func(ctx context.Context, g *Guest, tool abi.ToolDecl, args json.RawMessage) (abi.Result, error)
 	// Keep names exports of the start-up that calls use: "_start".
 	Keep []string
+	// Caps are what the functions may reach beside their own Cap, where one
+	// function stands for many things.
+	Caps []abi.Capability
 }
 
 // Func is a host function of a Format.
@@ -74,7 +77,8 @@ type Guest struct {
 
 	call  *call
 	mod   api.Module
-	funcs map[string]api.Function // of the instance; nil while it is started
+	funcs map[string]api.Function // of the instance, those in use excepted; nil while it is started
+	depth int                     // of Call
 }
 
 // guest is the call's guest in mod.
@@ -115,14 +119,30 @@ func (g *Guest) function(export string) api.Function {
 	return f
 }
 
+// maxEntries bounds how often a guest is entered again by the host functions
+// that it called: each takes stack of the host's.
+const maxEntries = 16
+
 // Call calls an export. The error is what this package says of a guest that
 // did not return; after one that is no *ExitError, the instance is spent.
+//
+// A host function may call its guest. A function of the runtime has one stack,
+// so one that is being called is looked up anew for the call within.
 func (g *Guest) Call(ctx context.Context, export string, params ...uint64) ([]uint64, error) {
 	f := g.function(export)
 	if f == nil {
 		return nil, fmt.Errorf("the module has no function %q", export)
 	}
+	if g.depth >= maxEntries {
+		return nil, &LimitError{limitDepth, fmt.Sprintf("%d calls within calls", maxEntries)}
+	}
+	g.depth++
+	delete(g.funcs, export)
 	res, err := f.Call(ctx, params...)
+	g.depth--
+	if g.funcs != nil {
+		g.funcs[export] = f
+	}
 	return res, guestError(ctx, err)
 }
 
@@ -170,26 +190,6 @@ func (g *Guest) Do(ctx context.Context, module, name string, header any, body []
 		return nil, nil, err
 	}
 	return splitFrame(reply)
-}
-
-// ReadFile reads a file below the virtual root, as a guest could through WASI:
-// for formats that have a function for it. A longer file is abi.ErrTooLarge.
-func (g *Guest) ReadFile(ctx context.Context, name string, limit int64) ([]byte, error) {
-	return g.Effect("read "+name, nil, func() ([]byte, error) {
-		l := g.call.plugin.loader
-		if g.call.early || l.Tree == nil {
-			return nil, abi.ErrNotFound
-		}
-		tree := l.Tree(g.call.from.Caller)
-		if tree == nil {
-			return nil, abi.ErrNotFound
-		}
-		b, err := tree.ReadFile(ctx, g.call.rights, name, limit)
-		if b == nil && err == nil {
-			b = []byte{}
-		}
-		return b, err
-	})
 }
 
 // Effect does what a replay must not do again: f's answer to the request is

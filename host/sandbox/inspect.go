@@ -41,7 +41,7 @@ func Inspect(wasm []byte) (Inspection, error) {
 
 // InspectAs is Inspect for a module of another format.
 func InspectAs(wasm []byte, f *Format) (Inspection, error) {
-	return inspect(wasm, f.offers(), f.check, func(s vet.Symbol) abi.Capability {
+	in, err := inspect(wasm, f.offers(), f.check, func(s vet.Symbol) abi.Capability {
 		for i := range f.Funcs {
 			if fn := &f.Funcs[i]; fn.Module == s.Module && fn.Name == s.Name {
 				return fn.Cap
@@ -49,6 +49,15 @@ func InspectAs(wasm []byte, f *Format) (Inspection, error) {
 		}
 		return ""
 	})
+	for _, c := range f.Caps {
+		switch {
+		case c == abi.FSRead || c == abi.FSWrite:
+			in.Files = true
+		case !slices.Contains(in.Capabilities, c):
+			in.Capabilities = append(in.Capabilities, c)
+		}
+	}
+	return in, err
 }
 
 func inspect(wasm []byte, allow vet.Allow, check func(*vet.Report) error, reaches func(vet.Symbol) abi.Capability) (Inspection, error) {
