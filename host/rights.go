@@ -146,7 +146,7 @@ func (t *trial) ask(ctx context.Context, grants policy.Grants, u policy.Use, den
 		Call: t.call, Spec: t.spec, Use: &u, Why: why(t.call.Caller),
 		Now: "granted: " + grants.Describe(u.Cap),
 	}
-	if at := t.gate.Policy.Allows(u.Cap); at != "" {
+	if at := t.gate.Policy.Describe(u.Cap); at != "anything" {
 		a.Now += "          policy allows: " + at
 	}
 	if denial.Grant.Cap != "" {

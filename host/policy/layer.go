@@ -200,30 +200,6 @@ func (p *Policy) Ceiling() Grants {
 	return p.ceiling
 }
 
-// Allows says in one line what the layers allow of a capability at most, for
-// the question that asks for some of it. It is empty where no layer limits it.
-func (p *Policy) Allows(c abi.Capability) string {
-	if p == nil {
-		return ""
-	}
-	var out []string
-	for _, l := range p.layers {
-		var scopes []string
-		for _, g := range l.Allow {
-			if g.Cap == c {
-				scopes = append(scopes, g.Scope...)
-			}
-		}
-		switch {
-		case len(scopes) > 0:
-			out = append(out, strings.Join(scopes, ", "))
-		case l.DefaultDeny:
-			return "nothing"
-		}
-	}
-	return strings.Join(slices.Compact(out), " and at most ")
-}
-
 // Rules are the tool rules of all layers, for Judge.
 func (p *Policy) Rules() []Rule {
 	if p == nil {
