@@ -230,15 +230,15 @@ func TestPolicyBoundsUses(t *testing.T) {
 // TestQuestionSaysWhatPolicyAllows: a person who is asked for a right sees how
 // much of it a policy leaves to give.
 func TestQuestionSaysWhatPolicyAllows(t *testing.T) {
-	f, _ := web(t, []abi.Need{{Cap: abi.NetHTTP, Scope: []string{"https://a.example GET"}}}, get("https://a.example/x"))
+	f, _ := web(t, []abi.Need{{Cap: abi.NetHTTP, Scope: []string{"https://a.corp.example GET"}}}, get("https://a.corp.example/x"))
 	p := &person{answer: refuses}
 	g := &Gate{Approver: p, Granted: func(Origin) policy.Grants { return granted(t) },
-		Policy: layers(t, policy.Layer{Kind: policy.System, File: "p.toml", Allow: []policy.Grant{{Cap: abi.NetHTTP, Scope: []string{"https://*.example GET"}}}})}
+		Policy: layers(t, policy.Layer{Kind: policy.System, File: "p.toml", Allow: []policy.Grant{{Cap: abi.NetHTTP, Scope: []string{"https://*.corp.example GET"}}}})}
 	if err := g.Allow(Rule{Pattern: "fetch", Plugin: "acme"}); err != nil {
 		t.Fatal(err)
 	}
 	call(t, registry(t, Options{Gate: g}, f), "fetch", `{}`)
-	if p.count() != 1 || !strings.Contains(p.asked[0].Now, "policy allows: https://*.example GET") {
+	if p.count() != 1 || !strings.Contains(p.asked[0].Now, "policy allows: https://*.corp.example GET") {
 		t.Errorf("%+v", p.asked)
 	}
 }
