@@ -3,6 +3,7 @@ module github.com/elfhost/elfhost
 go 1.26.0
 
 require (
+	aead.dev/minisign v0.3.0
 	github.com/JohannesKaufmann/dom v0.3.1
 	github.com/JohannesKaufmann/html-to-markdown/v2 v2.5.2
 	github.com/Masterminds/semver/v3 v3.5.0
@@ -39,7 +40,6 @@ require (
 )
 
 require (
-	aead.dev/minisign v0.3.0 // indirect
 	cloud.google.com/go v0.116.0 // indirect
 	cloud.google.com/go/auth v0.9.3 // indirect
 	cloud.google.com/go/compute/metadata v0.7.0 // indirect
