@@ -56,7 +56,7 @@ var rooms = []room{
 	{"builtins/...", []string{"abi", "host", "host/policy", "host/reach", "builtins/internal/..."}},
 	{"skillhub", []string{"abi"}},
 	{"skillhub/pack", []string{"abi", "skillhub", "internal/config"}}, // elf.toml is read in one place
-	{"skillhub/sign", []string{"abi", "skillhub", "internal/config"}},
+	{"skillhub/sign", []string{"abi", "skillhub", "skillhub/pack", "internal/config"}},
 	{"skillhub/keep", []string{"abi", "skillhub", "skillhub/pack", "skillhub/sign", "internal/config"}},
 
 	{"internal/shared", nil},
