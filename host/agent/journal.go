@@ -17,11 +17,17 @@ type Journal interface {
 }
 
 // Drafter is a Journal that also keeps what a model is saying while it says
-// it. Draft returns when the piece is durable, and only then is it shown; an
-// empty piece makes void what came before, and the message's record replaces
-// it. An error ends the Run.
+// it. Draft returns when the piece is durable, and only then is it shown; a
+// piece without text makes void what came before, and the message's record
+// replaces it. An error ends the Run.
 type Drafter interface {
-	Draft(ctx context.Context, session, piece string) error
+	Draft(ctx context.Context, session string, p Piece) error
+}
+
+// Piece is a part of an answer that is not finished.
+type Piece struct {
+	Kind Kind // KindText, KindThinking or KindRefusal
+	Text string
 }
 
 // Record is one thing that happened. Replaying a session's records in order

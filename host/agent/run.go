@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/elfhost/elfhost/abi"
@@ -201,14 +202,22 @@ func (r *run) ask(ctx context.Context) (*model.Turn, error) {
 
 // draft keeps what is about to be shown.
 func (r *run) draft(ctx context.Context, e model.Event) error {
-	switch {
-	case e.Kind == model.KindRetry:
+	p := Piece{Text: e.Text}
+	switch e.Kind {
+	case model.KindRetry:
 		return r.void(ctx)
-	case e.Kind != model.KindText || e.Text == "":
+	case model.KindText:
+		p.Kind = KindText
+	case model.KindThinking:
+		p.Kind = KindThinking
+	case model.KindRefusal:
+		p.Kind = KindRefusal
+	}
+	if p.Kind == "" || p.Text == "" {
 		return nil
 	}
 	r.drafted = true
-	return r.session.draft(ctx, e.Text)
+	return r.session.draft(ctx, p)
 }
 
 // void drops what draft kept.
@@ -217,7 +226,7 @@ func (r *run) void(ctx context.Context) error {
 		return nil
 	}
 	r.drafted = false
-	return r.session.draft(ctx, "")
+	return r.session.draft(ctx, Piece{})
 }
 
 // show passes on what a front end wants of the model's events.
@@ -282,10 +291,14 @@ func (r *run) keep(ctx context.Context, m model.Message, u model.Usage, stop mod
 func (r *run) act(ctx context.Context, turn *model.Turn) (Stop, string, error) {
 	m := turn.Message
 	m.Role = model.RoleAssistant
+	if strings.TrimSpace(turn.Refusal) != "" { // it was shown, so it stays
+		c := abi.TextBlock(turn.Refusal)
+		m.Blocks = append(m.Blocks[:len(m.Blocks):len(m.Blocks)], model.Block{Content: &c})
+	}
 	m.Blocks = r.clean(m.Blocks)
 	if len(m.Blocks) == 0 {
 		if turn.Stop == model.StopRefusal {
-			return StopRefusal, turn.Refusal, nil
+			return StopRefusal, "", nil
 		}
 		r.emit(Event{Kind: KindNote, Text: "The model ended its answer without saying anything."})
 		return StopEnd, "", nil

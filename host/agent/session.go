@@ -131,12 +131,12 @@ func (s *Session) runStates() []RunState {
 }
 
 // draft keeps a piece of an answer before it is shown.
-func (s *Session) draft(ctx context.Context, piece string) error {
+func (s *Session) draft(ctx context.Context, p Piece) error {
 	d, ok := s.journal.(Drafter)
 	if !ok {
 		return nil
 	}
-	if err := d.Draft(ctx, s.ID, piece); err != nil {
+	if err := d.Draft(ctx, s.ID, p); err != nil {
 		return fmt.Errorf("writing the session %q: %w", s.ID, err)
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host/agent"
 	"github.com/elfhost/elfhost/host/model"
 	"github.com/elfhost/elfhost/host/store"
@@ -210,20 +211,47 @@ func (a *Archive) writer(ctx context.Context, id string, r *agent.Record) (*stor
 	if k.info.Title == "" && r != nil && r.Message != nil {
 		k.info.Title = Title(r.Message.Text())
 	}
-	if a.Scrub != nil {
-		k.info.Title = string(a.Scrub([]byte(k.info.Title)))
-	}
+	k.info.Title = a.scrub(k.info.Title)
 	k.writer, err = st.Create(ctx, k.info)
 	return k.writer, k, err
 }
 
 // Draft implements agent.Drafter.
-func (a *Archive) Draft(ctx context.Context, session, piece string) error {
+func (a *Archive) Draft(ctx context.Context, session string, p agent.Piece) error {
 	w, _, err := a.writer(ctx, session, nil)
 	if err != nil {
 		return err
 	}
-	return w.Draft(ctx, piece)
+	return w.Draft(ctx, store.Piece{Kind: string(p.Kind), Text: a.scrub(p.Text)})
+}
+
+// drafted is what was being said in a session when it was cut off, as a
+// message; nil: nothing. Here is the whole of a secret whose pieces were kept
+// one by one.
+func (a *Archive) drafted(ctx context.Context, st *store.Store, id string) (*model.Message, error) {
+	pieces, err := st.Drafted(ctx, id)
+	if err != nil || len(pieces) == 0 {
+		return nil, err
+	}
+	m := &model.Message{Role: model.RoleAssistant}
+	for _, p := range pieces {
+		text := a.scrub(p.Text)
+		if agent.Kind(p.Kind) == agent.KindThinking {
+			m.Blocks = append(m.Blocks, model.Block{Thinking: &model.Thinking{Text: text}})
+			continue
+		}
+		c := abi.TextBlock(text)
+		m.Blocks = append(m.Blocks, model.Block{Content: &c})
+	}
+	return m, nil
+}
+
+// scrub takes secrets out of a text.
+func (a *Archive) scrub(s string) string {
+	if a.Scrub == nil || s == "" {
+		return s
+	}
+	return string(a.Scrub([]byte(s)))
 }
 
 // Keeps reports whether this archive writes the session, and has begun to.

@@ -109,7 +109,8 @@ func TestWhatWasShownOfAnAnswerStays(t *testing.T) {
 	ctx, a := context.Background(), open(t)
 	s := start(t, a, "one")
 	cut := func(yield func(model.Event, error) bool) {
-		_ = yield(model.Event{Kind: model.KindText, Text: "The answer "}, nil) && yield(model.Event{Kind: model.KindText, Text: "is 4"}, nil)
+		_ = yield(model.Event{Kind: model.KindThinking, Text: "two and two"}, nil) &&
+			yield(model.Event{Kind: model.KindText, Text: "The answer "}, nil) && yield(model.Event{Kind: model.KindText, Text: "is 4"}, nil)
 		panic("power cut")
 	}
 	func() {
@@ -119,19 +120,66 @@ func TestWhatWasShownOfAnAnswerStays(t *testing.T) {
 	must(t, a.Release(ctx, "one"))
 	tr, err := a.Load(ctx, "one")
 	must(t, err)
-	if tr.Draft != "The answer is 4" {
-		t.Fatalf("draft %q", tr.Draft)
+	if tr.Draft == nil || tr.Draft.Text() != "The answer is 4" || tr.Draft.Blocks[0].Thinking.Text != "two and two" {
+		t.Fatalf("draft %+v", tr.Draft)
+	}
+	var exported, markdown bytes.Buffer
+	must(t, tr.WriteJSONL(&exported))
+	must(t, tr.WriteMarkdown(&markdown))
+	if read, err := ReadJSONL(&exported); err != nil || read.Draft == nil || len(read.Draft.Blocks) != 2 {
+		t.Errorf("the export lost the draft: %+v %v", read, err)
+	}
+	if !strings.Contains(markdown.String(), "> two and two") || !strings.Contains(markdown.String(), "The answer is 4") {
+		t.Error(markdown.String())
 	}
 	s, _, err = a.Resume(ctx, "one")
 	must(t, err)
-	if !strings.Contains(said(s), "[assistant] The answer is 4\n") {
+	if messages := s.Messages(); !strings.Contains(said(s), "[assistant] The answer is 4") || messages[1].Blocks[0].Thinking == nil {
 		t.Errorf("lost what was shown:\n%s", said(s))
 	}
-	if tr, err = a.Load(ctx, "one"); err != nil || tr.Draft != "" {
+	if tr, err = a.Load(ctx, "one"); err != nil || tr.Draft != nil {
 		t.Errorf("the draft stayed behind: %v %v", tr, err)
 	}
 	if stop := work(t, loopOf(script{nil, says("2.")}), s, "go on"); stop != agent.StopEnd {
 		t.Error(stop)
+	}
+}
+
+// What only thinking, or a refusal, was shown of stays as well, in a session
+// that goes on.
+func TestThinkingAndRefusalsStay(t *testing.T) {
+	for kind, want := range map[model.Kind]string{model.KindThinking: "> hm, no", model.KindRefusal: "hm, no"} {
+		ctx, a := context.Background(), open(t)
+		s := start(t, a, "one")
+		cut := func(yield func(model.Event, error) bool) {
+			_ = yield(model.Event{Kind: kind, Text: "hm, "}, nil) && yield(model.Event{Kind: kind, Text: "no"}, nil)
+			panic("power cut")
+		}
+		func() {
+			defer func() { _ = recover() }()
+			work(t, loopOf(script{cut}), s, "may I?")
+		}()
+		must(t, a.Release(ctx, "one"))
+		s, _, err := a.Resume(ctx, "one")
+		must(t, err)
+		tr, err := a.Load(ctx, "one")
+		must(t, err)
+		var b bytes.Buffer
+		must(t, tr.WriteMarkdown(&b))
+		if !strings.Contains(b.String(), want+"\n") {
+			t.Errorf("%s: lost what was shown:\n%s", kind, b.String())
+		}
+		if stop := work(t, loopOf(script{nil, says("2.")}), s, "go on"); stop != agent.StopEnd {
+			t.Error(stop)
+		}
+	}
+	a := open(t)
+	s := start(t, a, "whole")
+	work(t, loopOf(script{func(yield func(model.Event, error) bool) {
+		_ = yield(model.Event{Kind: model.KindRefusal, Text: "I will not."}, nil) && yield(model.Event{Kind: model.KindStop, Stop: model.StopRefusal}, nil)
+	}}), s, "do it")
+	if !strings.Contains(said(s), "[assistant] I will not.") {
+		t.Errorf("a refusal is lost:\n%s", said(s))
 	}
 }
 
@@ -163,6 +211,11 @@ func TestSecretsDoNotReachTheStore(t *testing.T) {
 	work(t, l, s, "tell hunter22")
 	must(t, a.Approve(ctx, "one", "a", Approval{Tool: "Read", Target: "hunter22"}))
 	tr, err := a.Load(ctx, "one")
+	must(t, err)
+	// Pieces may cut a secret in two, in a draft that nothing ever replaces.
+	must(t, a.Draft(ctx, "one", agent.Piece{Kind: agent.KindText, Text: "it is hunt"}))
+	must(t, a.Draft(ctx, "one", agent.Piece{Kind: agent.KindText, Text: "er22"}))
+	tr, err = a.Load(ctx, "one")
 	must(t, err)
 	var b bytes.Buffer
 	must(t, tr.WriteJSONL(&b))

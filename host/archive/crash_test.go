@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 
 // shown is a line of the victim: what a person has seen by then.
 type shown struct {
-	Text string // a piece of an answer
+	Text string // a piece of an answer, or of the thoughts before it
 	Call string // a call that has its result
 	Out  string // and what the result says
 }
@@ -53,6 +53,11 @@ func (busy) Stream(_ context.Context, r model.Request) iter.Seq2[model.Event, er
 			return
 		}
 		n := len(r.Messages)
+		thought := fmt.Sprintf("thought-%d-%d ", os.Getpid(), n)
+		if !yield(model.Event{Kind: model.KindThinking, Text: thought}, nil) ||
+			!yield(model.Event{Kind: model.KindBlock, Block: &model.Block{Thinking: &model.Thinking{Text: thought}}}, nil) {
+			return
+		}
 		var said strings.Builder
 		for i := range 5 {
 			piece := fmt.Sprintf("word-%d-%d-%d ", os.Getpid(), n, i)
@@ -92,7 +97,7 @@ func victim(path string) error {
 	out := json.NewEncoder(os.Stdout) // not buffered: a line out is a line shown
 	for e, err := range l.Run(ctx, s, abi.TextBlock("go on")) {
 		switch e.Kind {
-		case agent.KindText:
+		case agent.KindText, agent.KindThinking:
 			err = out.Encode(shown{Text: e.Text})
 		case agent.KindFinish:
 			err = out.Encode(shown{Call: e.Call.ID, Out: e.Result.Text()})
@@ -131,7 +136,7 @@ func TestCrash(t *testing.T) {
 		a := &Archive{Path: path}
 		before, err := a.Load(ctx, "crash")
 		must(t, err)
-		if before.Draft != "" {
+		if before.Draft != nil {
 			cut++
 		}
 		s, repairs, err := a.Resume(ctx, "crash")

@@ -24,6 +24,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 func sample() *Transcript {
 	at := func(s int) time.Time { return time.Date(2026, 3, 4, 5, 6, s, 0, time.UTC) }
 	user, minutes, note := model.User(abi.TextBlock("Fix the `build`.")), model.User(abi.TextBlock("So far: nothing.")), model.User(abi.TextBlock("[Go on.]"))
+	draft := abi.TextBlock("And now")
 	hello, bye := abi.TextBlock("I look at it."), abi.TextBlock("Done.\n\n```go\nx := 1\n```")
 	c1, c2, c3 := call("a", "Read", `{"path":"go.mod"}`), call("b", "Bash", "{\"command\":\"echo '```'\"}"), call("c", "WebFetch", `{"url":"https://x.example"}`)
 	answer := model.Message{Role: model.RoleAssistant, Blocks: []model.Block{
@@ -52,7 +53,7 @@ func sample() *Transcript {
 			{Kind: agent.RecordMessage, Message: &last, Model: "m1", Stop: model.StopEnd, Step: 2},
 		},
 		Notes: []store.Note{{Time: at(2), Kind: noteApproval, Call: "b", Body: json.RawMessage(`{"tool":"Bash","allowed":true,"by":"person","rule":"Bash(echo:*)"}`)}},
-		Draft: "And now",
+		Draft: &model.Message{Role: model.RoleAssistant, Blocks: []model.Block{{Content: &draft}}},
 	}
 	for i := range t.Records {
 		t.Records[i].Seq, t.Records[i].Time = int64(i+1), at(i)

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host/agent"
+	"github.com/elfhost/elfhost/host/model"
 	"github.com/elfhost/elfhost/host/store"
 )
 
@@ -32,8 +34,9 @@ type (
 		store.Note
 	}
 	draftLine struct {
-		Type string `json:"type"` // "draft"
-		Text string `json:"text"`
+		Type    string         `json:"type"` // "draft"
+		Text    string         `json:"text"` // of its content
+		Message *model.Message `json:"message"`
 	}
 )
 
@@ -50,8 +53,8 @@ func (t *Transcript) WriteJSONL(w io.Writer) error {
 	for _, n := range t.Notes {
 		err = errors.Join(err, enc.Encode(noteLine{"note", n}))
 	}
-	if t.Draft != "" {
-		err = errors.Join(err, enc.Encode(draftLine{"draft", t.Draft}))
+	if t.Draft != nil {
+		err = errors.Join(err, enc.Encode(draftLine{"draft", t.Draft.Text(), t.Draft}))
 	}
 	return errors.Join(err, buf.Flush())
 }
@@ -116,7 +119,10 @@ func (t *Transcript) line(line []byte) error {
 	case "draft":
 		var d draftLine
 		err := json.Unmarshal(line, &d)
-		t.Draft = d.Text
+		if t.Draft = d.Message; t.Draft == nil && d.Text != "" { // of an older export
+			c := abi.TextBlock(d.Text)
+			t.Draft = &model.Message{Role: model.RoleAssistant, Blocks: []model.Block{{Content: &c}}}
+		}
 		return err
 	}
 	return nil

@@ -150,6 +150,9 @@ func said(s *agent.Session) string {
 			fmt.Fprintf(&b, "%s %s ", c.Name, c.Args)
 		}
 		for _, k := range m.Blocks {
+			if k.Thinking != nil {
+				b.WriteString(k.Thinking.Text)
+			}
 			if k.Result != nil {
 				b.WriteString(k.Result.Text())
 			}

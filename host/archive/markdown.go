@@ -27,9 +27,7 @@ func (t *Transcript) WriteMarkdown(w io.Writer) error {
 	}
 	fmt.Fprintf(b, "- from %s to %s\n", stamp(t.Info.Created), stamp(t.Info.Updated))
 	t.write(b, t.turns())
-	if t.Draft != "" {
-		fmt.Fprintf(b, "\n## Agent, cut off\n\n%s\n", strings.TrimSpace(t.Draft))
-	}
+	t.draft(b, "cut off")
 	return b.Flush()
 }
 
@@ -52,10 +50,19 @@ func (t *Transcript) WriteTail(w io.Writer, n int) error {
 		}
 	}
 	short.write(b, turns)
-	if t.Draft != "" {
-		fmt.Fprintf(b, "\n## Agent, not finished\n\n%s\n", strings.TrimSpace(t.Draft))
-	}
+	t.draft(b, "not finished")
 	return b.Flush()
+}
+
+// draft writes what has no record yet; why says so in its heading.
+func (t *Transcript) draft(b *bufio.Writer, why string) {
+	if t.Draft == nil {
+		return
+	}
+	fmt.Fprintf(b, "\n## Agent, %s\n", why)
+	for _, block := range t.Draft.Blocks {
+		writeBlock(b, nil, block, nil)
+	}
 }
 
 // tailResult is what WriteTail shows of a result, in bytes.
@@ -103,7 +110,7 @@ func writeBlock(b *bufio.Writer, k *turn, block model.Block, notes map[string][]
 		for line := range strings.Lines(strings.TrimSpace(block.Thinking.Text)) {
 			fmt.Fprintf(b, "> %s\n", strings.TrimSuffix(line, "\n"))
 		}
-	case block.Call != nil:
+	case block.Call != nil && k != nil:
 		writeCall(b, k, *block.Call, notes[block.Call.ID])
 	}
 }

@@ -9,9 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host/agent"
-	"github.com/elfhost/elfhost/host/model"
 	"github.com/elfhost/elfhost/host/store"
 )
 
@@ -80,17 +78,14 @@ func (a *Archive) revive(ctx context.Context, st *store.Store, w *store.Writer) 
 	if err != nil {
 		return nil, nil, err
 	}
-	said, err := st.Drafted(ctx, w.ID())
+	said, err := a.drafted(ctx, st, w.ID())
 	if err != nil {
 		return nil, nil, err
 	}
 	repairs := s.Repairs()
 	lost := missing(s, records, repairs)
-	if said != "" {
-		c := abi.TextBlock(said)
-		lost = append(lost, agent.Record{Kind: agent.RecordMessage, Message: &model.Message{
-			Role: model.RoleAssistant, Blocks: []model.Block{{Content: &c}},
-		}})
+	if said != nil {
+		lost = append(lost, agent.Record{Kind: agent.RecordMessage, Message: said})
 	}
 	if len(lost) == 0 {
 		return s, repairs, nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/elfhost/elfhost/host/agent"
+	"github.com/elfhost/elfhost/host/model"
 	"github.com/elfhost/elfhost/host/store"
 )
 
@@ -85,7 +86,7 @@ type Transcript struct {
 	Info    Info
 	Records []agent.Record
 	Notes   []store.Note
-	Draft   string // what the model was saying when it was cut off
+	Draft   *model.Message // what the model was saying when it was cut off; nil: nothing
 }
 
 // Load reads a session without claiming it: it may be at work.
@@ -104,6 +105,6 @@ func (a *Archive) Load(ctx context.Context, id string) (*Transcript, error) {
 	if t.Notes, err = st.Notes(ctx, id); err != nil {
 		return nil, err
 	}
-	t.Draft, err = st.Drafted(ctx, id)
+	t.Draft, err = a.drafted(ctx, st, id)
 	return t, err
 }

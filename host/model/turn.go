@@ -14,7 +14,7 @@ type Turn struct {
 	Stop    StopReason
 	Refusal string
 
-	text strings.Builder // of a text block that is not finished
+	text, thinking strings.Builder // of blocks that are not finished
 }
 
 // Add takes the next event.
@@ -22,11 +22,16 @@ func (t *Turn) Add(e Event) {
 	switch e.Kind {
 	case KindText:
 		t.text.WriteString(e.Text)
+	case KindThinking:
+		t.thinking.WriteString(e.Text)
 	case KindRefusal:
 		t.Refusal += e.Text
 	case KindBlock:
 		if e.Block.Content != nil {
 			t.text.Reset()
+		}
+		if e.Block.Thinking != nil {
+			t.thinking.Reset()
 		}
 		t.Message.Role = RoleAssistant
 		t.Message.Blocks = append(t.Message.Blocks, *e.Block)
@@ -40,19 +45,24 @@ func (t *Turn) Add(e Event) {
 }
 
 // Partial is what an answer that ended early leaves: its finished text and
-// what had come of an unfinished one. Thinking, calls and native blocks are
-// dropped, since a provider accepts them only in a whole answer. ok is false
-// when nothing remains.
+// thinking, and what had come of unfinished ones. Calls and native data are
+// dropped, since a provider accepts them only in a whole answer; thinking
+// without its native data goes to no provider. ok is false when nothing remains.
 func (t *Turn) Partial() (m Message, ok bool) {
 	m.Role = RoleAssistant
 	for _, b := range t.Message.Blocks {
-		if b.Content != nil {
-			m.Blocks = append(m.Blocks, Block{Content: b.Content})
+		if b.Content != nil || b.Thinking != nil && b.Thinking.Text != "" {
+			m.Blocks = append(m.Blocks, Block{Content: b.Content, Thinking: b.Thinking})
 		}
 	}
-	if s := t.text.String(); strings.TrimSpace(s) != "" {
-		c := abi.TextBlock(s)
-		m.Blocks = append(m.Blocks, Block{Content: &c})
+	if s := t.thinking.String(); strings.TrimSpace(s) != "" {
+		m.Blocks = append(m.Blocks, Block{Thinking: &Thinking{Text: s}})
+	}
+	for _, s := range []string{t.text.String(), t.Refusal} {
+		if strings.TrimSpace(s) != "" {
+			c := abi.TextBlock(s)
+			m.Blocks = append(m.Blocks, Block{Content: &c})
+		}
 	}
 	return m, len(m.Blocks) > 0
 }

@@ -52,31 +52,61 @@ type Call struct {
 	Seq   int64  `json:"seq"`   // the record that it came with
 }
 
+// place is where a call lies, and its state.
+type place struct {
+	seq   int64
+	state State
+}
+
+// place finds a call of the session: mostly in what the writer remembers of
+// those that have not ended.
+func (w *Writer) place(t *tx, call string) (p place, err error) {
+	if p, ok := w.calls[call]; ok {
+		return p, nil
+	}
+	err = t.row(`SELECT seq, state FROM call WHERE session = ? AND id = ? ORDER BY seq DESC LIMIT 1`, w.n, call).Scan(&p.seq, &p.state)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = refuse(fmt.Errorf("%w: call %q is not known", ErrState, call))
+	}
+	return p, err
+}
+
+// remember notes where a call is now. What the transaction does not keep is
+// forgotten with its epoch.
+func (w *Writer) remember(call string, p place) {
+	if p.state.ended() {
+		delete(w.calls, call)
+		return
+	}
+	if w.calls == nil {
+		w.calls = map[string]place{}
+	}
+	w.calls[call] = p
+}
+
 // plan checks moves and returns what is to be written. Nothing is written here.
 func plan(t *tx, w *Writer, seq int64, moves []Move) ([]func() error, error) {
 	var steps []func() error
 	for _, m := range moves {
 		if m.To == Pending {
 			steps = append(steps, func() error {
+				w.remember(m.Call, place{seq, Pending})
 				_, err := t.run(`INSERT OR REPLACE INTO call VALUES (?,?,?,?,?,?,0)`, w.n, m.Call, seq, m.Tool, string(Pending), w.fence)
 				return err
 			})
 			continue
 		}
-		var at int64
-		var state State
-		err := t.row(`SELECT seq, state FROM call WHERE session = ? AND id = ? ORDER BY seq DESC LIMIT 1`, w.n, m.Call).Scan(&at, &state)
-		switch {
-		case errors.Is(err, sql.ErrNoRows):
-			return nil, refuse(fmt.Errorf("%w: call %q is not known", ErrState, m.Call))
-		case err != nil:
+		at, err := w.place(t, m.Call)
+		if err != nil {
 			return nil, err
-		case !state.leads(m.To):
-			return nil, refuse(fmt.Errorf("%w: call %q from %s to %s", ErrState, m.Call, state, m.To))
+		}
+		if !at.state.leads(m.To) {
+			return nil, refuse(fmt.Errorf("%w: call %q from %s to %s", ErrState, m.Call, at.state, m.To))
 		}
 		steps = append(steps, func() error {
+			w.remember(m.Call, place{at.seq, m.To})
 			_, err := t.run(`UPDATE call SET state = ?, fence = ?, repeatable = ? WHERE session = ? AND id = ? AND seq = ?`,
-				string(m.To), w.fence, m.Repeatable, w.n, m.Call, at)
+				string(m.To), w.fence, m.Repeatable, w.n, m.Call, at.seq)
 			return err
 		})
 	}

@@ -10,7 +10,7 @@ import (
 // Bounds of the write-ahead log.
 const (
 	checkpointEvery = 500      // writes
-	maxLog          = 64 << 20 // bytes, after which writers wait for it to be brought home
+	maxLog          = 32 << 20 // bytes, after which this process's writers wait a moment so that it can begin anew
 )
 
 // checkpoints brings the write-ahead log home into the file, beside the
@@ -19,6 +19,8 @@ const (
 type checkpoints struct {
 	path string
 	db   *sql.DB
+	// pause runs a function while nothing of this process is being committed.
+	pause func(func())
 
 	mu      sync.Mutex
 	writes  int
@@ -36,16 +38,24 @@ func (c *checkpoints) note(writes int) {
 	}
 	c.writes, c.running = 0, true
 	c.group.Go(func() {
-		mode := "PASSIVE"
+		c.home()
+		// The log begins anew when a checkpoint has caught up with the writers,
+		// which under load never happens by itself. All but the last pages are
+		// home by now, so that the pause is short.
 		if st, err := os.Stat(c.path + "-wal"); err == nil && st.Size() > maxLog {
-			mode = "RESTART"
+			c.home()
+			c.pause(c.home)
 		}
-		// One that fails leaves the log longer, and is tried again.
-		_, _ = c.db.ExecContext(context.Background(), `PRAGMA wal_checkpoint(`+mode+`)`)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.running = false
 	})
+}
+
+// home brings the log home without being in anybody's way. A checkpoint that
+// fails leaves the log longer, and is tried again.
+func (c *checkpoints) home() {
+	_, _ = c.db.ExecContext(context.Background(), `PRAGMA wal_checkpoint(PASSIVE)`)
 }
 
 // close waits for the one that runs.

@@ -83,6 +83,20 @@ func (q *queue) push(o *op) (chan struct{}, error) {
 	return q.lead, nil
 }
 
+// pause runs f while nothing is being committed. The queue must not be closed
+// before it returns.
+func (q *queue) pause(f func()) {
+	q.mu.Lock()
+	if q.lead == nil {
+		q.lead = make(chan struct{}, 1)
+	}
+	lead := q.lead
+	q.mu.Unlock()
+	lead <- struct{}{}
+	defer func() { <-lead }()
+	f()
+}
+
 func (q *queue) withdraw(o *op) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -2,11 +2,11 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 	"time"
 )
 
@@ -125,17 +125,39 @@ func (s *Store) number(ctx context.Context, id string) (n int64, err error) {
 	return n, named(id, err)
 }
 
-// Drafted is what Draft kept of a message that never became a record.
-func (s *Store) Drafted(ctx context.Context, id string) (text string, err error) {
+// Drafted is what Draft kept of a message that never became a record, with
+// neighbours of one kind put together.
+func (s *Store) Drafted(ctx context.Context, id string) ([]Piece, error) {
 	n, err := s.number(ctx, id)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	err = s.read.QueryRowContext(ctx, `SELECT body FROM draft WHERE session = ?`, n).Scan(&text)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = nil
+	rows, err := s.read.QueryContext(ctx, `SELECT kind, body FROM piece WHERE key BETWEEN ? AND ? ORDER BY key`, key(n, 0), key(n, maxSeq))
+	if err != nil {
+		return nil, named(id, err)
 	}
-	return text, named(id, err)
+	defer rows.Close()
+	var out []Piece
+	var text strings.Builder
+	end := func() {
+		if len(out) > 0 {
+			out[len(out)-1].Text = text.String()
+		}
+		text.Reset()
+	}
+	for rows.Next() {
+		var kind, body string
+		if err := rows.Scan(&kind, &body); err != nil {
+			return nil, named(id, err)
+		}
+		if len(out) == 0 || out[len(out)-1].Kind != kind {
+			end()
+			out = append(out, Piece{Kind: kind})
+		}
+		text.WriteString(body)
+	}
+	end()
+	return out, named(id, rows.Err())
 }
 
 // Calls lists the calls of a session that are in one of the states, or all.

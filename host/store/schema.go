@@ -11,8 +11,8 @@ import (
 // migrations bring a file from version i to i+1 (PRAGMA user_version). A step
 // that was released is never changed: a new one is added.
 //
-// A record's key holds session and number (see key), so that one tree, written
-// at its end and read in order, serves both.
+// The key of a record and of a piece holds session and number (see key), so
+// that one tree, read in order, serves both.
 var migrations = []string{`
 CREATE TABLE session (
   n       INTEGER PRIMARY KEY,
@@ -57,6 +57,15 @@ CREATE TABLE draft (
   session INTEGER PRIMARY KEY,
   body    TEXT NOT NULL
 ) STRICT;
+`, `
+-- A row a piece: adding one must not write again what came before it.
+CREATE TABLE piece (
+  key  INTEGER PRIMARY KEY,
+  kind TEXT NOT NULL,
+  body TEXT NOT NULL
+) STRICT;
+INSERT INTO piece SELECT session << 32 | 1, 'text', body FROM draft;
+DROP TABLE draft;
 `}
 
 // migrate brings the file to the newest version, in one transaction that other

@@ -172,7 +172,8 @@ func (s *Store) Fork(ctx context.Context, from string, m Session) (*Writer, erro
 			{`INSERT INTO record SELECT key + ?, time, kind, body FROM record WHERE key BETWEEN ? AND ?`,
 				[]any{key(w.n-old, 0), key(old, 1), key(old, maxSeq)}},
 			{`INSERT INTO call SELECT ?, id, seq, tool, state, ?, repeatable FROM call WHERE session = ?`, []any{w.n, w.fence, old}},
-			{`INSERT INTO draft SELECT ?, body FROM draft WHERE session = ?`, []any{w.n, old}},
+			{`INSERT INTO piece SELECT key + ?, kind, body FROM piece WHERE key BETWEEN ? AND ?`,
+				[]any{key(w.n-old, 0), key(old, 1), key(old, maxSeq)}},
 		} {
 			if _, err := t.run(c.query, c.args...); err != nil {
 				return err
@@ -225,14 +226,16 @@ func (s *Store) Delete(ctx context.Context, id string) (removed []string, err er
 		for _, b := range all {
 			for _, query := range []string{
 				`DELETE FROM call WHERE session = ?`, `DELETE FROM note WHERE session = ?`,
-				`DELETE FROM draft WHERE session = ?`, `DELETE FROM session WHERE n = ?`,
+				`DELETE FROM session WHERE n = ?`,
 			} {
 				if _, err := t.run(query, b.n); err != nil {
 					return err
 				}
 			}
-			if _, err := t.run(`DELETE FROM record WHERE key BETWEEN ? AND ?`, key(b.n, 0), key(b.n, maxSeq)); err != nil {
-				return err
+			for _, query := range []string{`DELETE FROM record WHERE key BETWEEN ? AND ?`, dropPieces} {
+				if _, err := t.run(query, key(b.n, 0), key(b.n, maxSeq)); err != nil {
+					return err
+				}
 			}
 			removed = append(removed, b.id)
 		}

@@ -95,7 +95,7 @@ func open(ctx context.Context, path string) (*Store, error) {
 		return nil, errors.Join(err, s.Close())
 	}
 	s.log.db.SetMaxOpenConns(1)
-	s.queue.wrote = s.log.note
+	s.queue.wrote, s.log.pause = s.log.note, s.queue.pause
 	if s.read, err = sql.Open("sqlite", source(path, "_pragma=query_only(1)")); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -144,10 +144,10 @@ func busy(err error) bool {
 
 // Close closes the store. Writers that are still open lose their claims.
 func (s *Store) Close() error {
+	errs := []error{s.log.close()} // it may be pausing the queue
 	if !s.queue.close() {
 		return nil
 	}
-	errs := []error{s.log.close()}
 	if s.read != nil {
 		errs = append(errs, s.read.Close())
 	}

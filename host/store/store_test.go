@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -146,7 +147,7 @@ func TestOneWriterAndItsFence(t *testing.T) {
 	taken, err := other.Seize(ctx, "x")
 	must(t, err)
 	wants(t, w.Append(ctx, record(2), false), ErrFenced)
-	wants(t, w.Draft(ctx, "late"), ErrFenced)
+	wants(t, w.Draft(ctx, Piece{"text", "late"}), ErrFenced)
 	must(t, taken.Append(ctx, record(2), false))
 	must(t, w.Close(ctx)) // does not give back what is no longer its own
 	_, err = s.Claim(ctx, "x")
@@ -265,21 +266,84 @@ func TestDrafts(t *testing.T) {
 	w := create(t, s, Session{ID: "x"})
 	drafted := func(want string) {
 		t.Helper()
-		if got, err := s.Drafted(ctx, "x"); err != nil || got != want {
-			t.Errorf("drafted %q (%v), want %q", got, err, want)
+		got, err := s.Drafted(ctx, "x")
+		if must(t, err); fmt.Sprint(got) != want {
+			t.Errorf("drafted %v, want %v", got, want)
 		}
 	}
-	drafted("")
-	must(t, w.Draft(ctx, "Hello "))
-	must(t, w.Draft(ctx, "wörld"))
-	drafted("Hello wörld")
+	drafted("[]")
+	must(t, w.Draft(ctx, Piece{"thinking", "hm"}))
+	must(t, w.Draft(ctx, Piece{"text", "Hello "}))
+	must(t, w.Draft(ctx, Piece{"text", "wörld"}))
+	drafted("[{thinking hm} {text Hello wörld}]")
 	must(t, w.Append(ctx, record(1), false))
-	drafted("Hello wörld")
+	drafted("[{thinking hm} {text Hello wörld}]")
 	must(t, w.Append(ctx, record(2), true))
-	drafted("")
-	must(t, w.Draft(ctx, "void"))
-	must(t, w.Draft(ctx, ""))
-	drafted("")
+	drafted("[]")
+	must(t, w.Draft(ctx, Piece{"text", "void"}))
+	must(t, w.Draft(ctx, Piece{}))
+	drafted("[]")
+	// Another writer goes on behind the pieces of the one before.
+	must(t, w.Draft(ctx, Piece{"text", "a"}))
+	must(t, w.Close(ctx))
+	w, err := s.Claim(ctx, "x")
+	must(t, err)
+	must(t, w.Draft(ctx, Piece{"text", "b"}))
+	drafted("[{text ab}]")
+}
+
+// A file of the first version is read, and what it holds stays.
+func TestAnOlderFileIsMigrated(t *testing.T) {
+	ctx, path := context.Background(), filepath.Join(t.TempDir(), "s.db")
+	old, err := sql.Open("sqlite", source(path, ""))
+	must(t, err)
+	for _, query := range []string{
+		migrations[0], `PRAGMA user_version = 1`,
+		`INSERT INTO session VALUES (7, 'x', 'o', '', 'title', '', 'm', 1, 1, '')`,
+		fmt.Sprintf(`INSERT INTO record VALUES (%d, 5, 'message', CAST('{"n":1}' AS BLOB))`, key(7, 1)),
+		`INSERT INTO draft VALUES (7, 'half a word')`,
+	} {
+		_, err := old.Exec(query)
+		must(t, err)
+	}
+	must(t, old.Close())
+	s := openAt(t, path)
+	pieces, err := s.Drafted(ctx, "x")
+	if must(t, err); fmt.Sprint(pieces) != "[{text half a word}]" {
+		t.Errorf("drafted %v", pieces)
+	}
+	w, err := s.Claim(ctx, "x")
+	must(t, err)
+	must(t, w.Append(ctx, record(2), true))
+	if got := all(t, s, "x"); len(got) != 2 || string(got[0].Body) != `{"n":1}` {
+		t.Errorf("%v", got)
+	}
+}
+
+// The log is brought home under load: it does not grow without end while
+// somebody always writes.
+func TestTheLogBeginsAnew(t *testing.T) {
+	ctx, s := context.Background(), openTest(t)
+	big := json.RawMessage(`"` + strings.Repeat("x", 8<<10) + `"`)
+	var wg sync.WaitGroup
+	for range 4 {
+		w := create(t, s, Session{})
+		wg.Go(func() {
+			for k := range int64(4000) { // 200 MB together
+				r := record(k + 1)
+				r.Body = big
+				if err := w.Append(ctx, r, false); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	st, err := os.Stat(s.path + "-wal")
+	if must(t, err); st.Size() > 4*maxLog {
+		t.Errorf("the log is %d MB long", st.Size()>>20)
+	}
 }
 
 func TestForkAndDelete(t *testing.T) {
@@ -287,8 +351,12 @@ func TestForkAndDelete(t *testing.T) {
 	w := create(t, s, Session{ID: "a", Origin: "o"})
 	must(t, w.Append(ctx, record(1), false, Move{Call: "c", Tool: "Bash", To: Pending}))
 	must(t, w.Append(ctx, record(2), false, Move{Call: "c", To: Running}))
+	must(t, w.Draft(ctx, Piece{"text", "being said"}))
 	f, err := s.Fork(ctx, "a", Session{ID: "b", Origin: "o"})
 	must(t, err)
+	if got, err := s.Drafted(ctx, "b"); err != nil || len(got) != 1 {
+		t.Errorf("the copy lacks the draft: %v %v", got, err)
+	}
 	if got := all(t, s, "b"); len(got) != 2 || string(got[1].Body) != `{"n":2}` {
 		t.Errorf("%v", got)
 	}
@@ -309,10 +377,10 @@ func TestForkAndDelete(t *testing.T) {
 	if must(t, err); fmt.Sprint(gone) != "[a child]" {
 		t.Errorf("removed %v", gone)
 	}
-	for _, table := range []string{"record", "call", "note", "draft", "session"} {
+	for _, table := range []string{"record", "call", "note", "piece", "session"} {
 		var n int
 		must(t, s.read.QueryRowContext(ctx, `SELECT count(*) FROM `+table).Scan(&n))
-		if want := map[string]int{"record": 3, "call": 1, "session": 1}[table]; n != want {
+		if want := map[string]int{"record": 3, "call": 1, "piece": 1, "session": 1}[table]; n != want {
 			t.Errorf("%d rows in %s, want %d: those of b", n, table, want)
 		}
 	}

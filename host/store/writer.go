@@ -19,9 +19,10 @@ type Writer struct {
 	fence int64
 
 	// Used by whoever leads the queue only.
-	epoch   int64 // of the transaction in which the rest was read
-	last    int64 // number of the newest record
-	drafted bool  // there may be a draft
+	epoch  int64            // of the transaction in which the rest was read
+	last   int64            // number of the newest record
+	pieces int64            // number of the newest piece of a draft
+	calls  map[string]place // some of those that have not ended
 
 	mu     sync.Mutex
 	closed bool
@@ -66,30 +67,44 @@ func (w *Writer) Append(ctx context.Context, r Record, settles bool, moves ...Mo
 				return err
 			}
 		}
-		if settles && w.drafted {
-			w.drafted = false
-			_, err = t.run(`DELETE FROM draft WHERE session = ?`, w.n)
+		if settles {
+			return w.settle(t)
 		}
-		return err
+		return nil
 	})
 	return named(w.id, err)
 }
 
+// Piece is a part of what is being said. Kind tells text from thinking, say;
+// the store does not look into it.
+type Piece struct{ Kind, Text string }
+
 // Draft keeps a piece of what is being said, so that nothing which was shown
-// is lost before its record comes. An empty piece drops what was kept.
-func (w *Writer) Draft(ctx context.Context, piece string) error {
+// is lost before its record comes. A piece without text drops what was kept.
+func (w *Writer) Draft(ctx context.Context, p Piece) error {
 	return named(w.id, w.store.queue.commit(ctx, func(t *tx) error {
 		if err := w.check(t); err != nil {
 			return err
 		}
-		if piece == "" {
-			_, err := t.run(`DELETE FROM draft WHERE session = ?`, w.n)
-			return err
+		if p.Text == "" {
+			return w.settle(t)
 		}
-		w.drafted = true
-		_, err := t.run(`INSERT INTO draft VALUES (?1, ?2) ON CONFLICT (session) DO UPDATE SET body = body || ?2`, w.n, piece)
+		w.pieces++
+		_, err := t.run(`INSERT INTO piece VALUES (?,?,?)`, key(w.n, w.pieces), p.Kind, p.Text)
 		return err
 	}))
+}
+
+const dropPieces = `DELETE FROM piece WHERE key BETWEEN ? AND ?`
+
+// settle drops what Draft kept.
+func (w *Writer) settle(t *tx) error {
+	if w.pieces == 0 {
+		return nil
+	}
+	w.pieces = 0
+	_, err := t.run(dropPieces, key(w.n, 0), key(w.n, maxSeq))
+	return err
 }
 
 // check refuses a writer that another one has replaced. What it reads holds
@@ -101,10 +116,11 @@ func (w *Writer) check(t *tx) error {
 	if err := t.flush(); err != nil {
 		return err
 	}
+	clear(w.calls)
 	var fence int64
-	err := t.row(`SELECT fence, coalesce((SELECT max(key) FROM record WHERE key BETWEEN ? AND ?), 0) & 4294967295,
-		EXISTS (SELECT 1 FROM draft WHERE session = n) FROM session WHERE n = ?`,
-		key(w.n, 0), key(w.n, maxSeq), w.n).Scan(&fence, &w.last, &w.drafted)
+	err := t.row(`SELECT fence, coalesce((SELECT max(key) FROM record WHERE key BETWEEN ?1 AND ?2), 0) & 4294967295,
+		coalesce((SELECT max(key) FROM piece WHERE key BETWEEN ?1 AND ?2), 0) & 4294967295 FROM session WHERE n = ?3`,
+		key(w.n, 0), key(w.n, maxSeq), w.n).Scan(&fence, &w.last, &w.pieces)
 	switch {
 	case errors.Is(err, sql.ErrNoRows): // deleted meanwhile
 		return refuse(ErrNotFound)
