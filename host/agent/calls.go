@@ -263,9 +263,9 @@ func (b *batch) settle(ctx context.Context, calls []model.Call) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.closed = true
-	b.run.session.settle(func(c model.Call, start *Record) model.CallResult {
+	b.run.session.settle(func(c model.Call, began, _ bool) model.CallResult {
 		res := skipped("the session could not be written down")
-		if start != nil {
+		if began {
 			res = interrupted(0, "", "the session could not be written down")
 		}
 		return model.CallResult{ID: c.ID, Name: c.Name, Result: res}

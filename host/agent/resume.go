@@ -82,14 +82,14 @@ func whole(r Record) error {
 }
 
 // repair makes the result of a call that has none. It runs under s.mu.
-func (s *Session) repair(c model.Call, start *Record) model.CallResult {
+func (s *Session) repair(c model.Call, began, looks bool) model.CallResult {
 	p := Repair{Call: c, Outcome: Skipped}
 	res := skipped("the session ended before its turn came")
 	switch {
-	case start != nil && start.Looks:
+	case looks:
 		p.Outcome = Failed
 		res = abi.Errorf("This call was interrupted: the session ended while it was running. It changes nothing, so it may be repeated.")
-	case start != nil:
+	case began:
 		p.Outcome = Unknown
 		res = interrupted(0, "", "the session ended while it was running")
 	}

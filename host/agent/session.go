@@ -26,7 +26,7 @@ type Session struct {
 	messages []model.Message
 	usage    Usage
 	results  map[string]model.CallResult // of the last message's calls, by ID
-	started  map[string]Record           // its calls that have entered their tool
+	started  map[string]bool             // its calls that have entered their tool; true: it only looks
 	queue    [][]abi.Content
 	repaired []Repair
 	runs     []RunState // children, oldest first
@@ -190,9 +190,9 @@ func (s *Session) apply(r Record) {
 		}
 	case RecordStart:
 		if s.started == nil {
-			s.started = map[string]Record{}
+			s.started = map[string]bool{}
 		}
-		s.started[r.Call.ID] = r
+		s.started[r.Call.ID] = r.Looks
 	case RecordResult:
 		if s.results == nil {
 			s.results = map[string]model.CallResult{}
@@ -219,8 +219,8 @@ func (s *Session) apply(r Record) {
 
 // settle turns the results of the last message's calls into the message that
 // must follow it. Calls without a result get one from missing, which is told
-// the record with which the call entered its tool, if it did.
-func (s *Session) settle(missing func(c model.Call, start *Record) model.CallResult) {
+// whether the call has entered its tool, and whether that only looks.
+func (s *Session) settle(missing func(c model.Call, began, looks bool) model.CallResult) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.messages) == 0 {
@@ -230,15 +230,12 @@ func (s *Session) settle(missing func(c model.Call, start *Record) model.CallRes
 	if len(calls) == 0 {
 		return
 	}
-	m := model.Message{Role: model.RoleTool}
+	m := model.Message{Role: model.RoleTool, Blocks: make([]model.Block, 0, len(calls))}
 	for _, c := range calls {
 		res, ok := s.results[c.ID]
 		if !ok {
-			var start *Record
-			if r, began := s.started[c.ID]; began {
-				start = &r
-			}
-			res = missing(c, start)
+			looks, began := s.started[c.ID]
+			res = missing(c, began, looks)
 		}
 		m.Blocks = append(m.Blocks, model.Block{Result: &res})
 	}

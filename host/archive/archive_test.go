@@ -280,7 +280,7 @@ func FuzzDecode(f *testing.F) {
 				Kind string `json:"kind"`
 			}
 			_ = json.Unmarshal(body, &head)
-			r, err := decode(store.Record{Seq: int64(i + 1), Kind: head.Kind, Body: body})
+			r, err := new(quick).decode(store.Record{Seq: int64(i + 1), Kind: head.Kind}, string(body))
 			if err != nil {
 				return
 			}

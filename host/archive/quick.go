@@ -1,9 +1,10 @@
 package archive
 
 import (
-	"bytes"
 	"encoding/json"
+	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/elfhost/elfhost/abi"
@@ -17,24 +18,36 @@ import (
 // null, a number that is no integer, text that is not UTF-8) makes it give up,
 // and encoding/json has the word. FuzzQuick holds the two against each other.
 type quick struct {
-	b []byte
-	i int
+	s   string
+	i   int
+	buf []byte // for texts with escapes
 }
 
-// quickRecord reads one record; false: it gave up, and r is not to be used.
-func quickRecord(body []byte, r *agent.Record) bool {
-	p := &quick{b: body}
-	return p.record(r) && p.i == len(p.b)
+// read reads one record; false: it gave up, and r is not to be used.
+func (p *quick) read(body string, r *agent.Record) bool {
+	p.s, p.i = body, 0
+	return p.record(r) && p.i == len(p.s)
+}
+
+// shareable is how long a body may be whose parts keep it in memory.
+const shareable = 1 << 10
+
+// part is a piece of the body that outlives it.
+func (p *quick) part(from, to int) string {
+	if len(p.s) > shareable {
+		return strings.Clone(p.s[from:to])
+	}
+	return p.s[from:to]
 }
 
 func (p *quick) record(r *agent.Record) bool {
-	return p.object(func(key []byte) bool {
-		switch string(key) {
+	return p.object(func(key string) bool {
+		switch key {
 		case "seq":
 			return p.int(&r.Seq)
 		case "time":
 			raw, ok := p.raw()
-			return ok && r.Time.UnmarshalJSON(raw) == nil
+			return ok && r.Time.UnmarshalJSON([]byte(raw)) == nil
 		case "kind":
 			return text(p, &r.Kind)
 		case "step":
@@ -73,8 +86,8 @@ func (p *quick) record(r *agent.Record) bool {
 }
 
 func (p *quick) message(m *model.Message) bool {
-	return p.object(func(key []byte) bool {
-		switch string(key) {
+	return p.object(func(key string) bool {
+		switch key {
 		case "role":
 			return text(p, &m.Role)
 		case "blocks":
@@ -89,8 +102,8 @@ func (p *quick) message(m *model.Message) bool {
 }
 
 func (p *quick) block(b *model.Block) bool {
-	return p.object(func(key []byte) bool {
-		switch string(key) {
+	return p.object(func(key string) bool {
+		switch key {
 		case "content":
 			b.Content = &abi.Content{}
 			return p.content(b.Content)
@@ -111,8 +124,8 @@ func (p *quick) block(b *model.Block) bool {
 
 func (p *quick) content(c *abi.Content) bool {
 	start := p.i
-	plain := p.object(func(key []byte) bool {
-		switch string(key) {
+	plain := p.object(func(key string) bool {
+		switch key {
 		case "type":
 			return text(p, &c.Type)
 		case "text":
@@ -128,8 +141,8 @@ func (p *quick) content(c *abi.Content) bool {
 }
 
 func (p *quick) call(c *model.Call) bool {
-	return p.object(func(key []byte) bool {
-		switch string(key) {
+	return p.object(func(key string) bool {
+		switch key {
 		case "id":
 			return text(p, &c.ID)
 		case "name":
@@ -142,8 +155,8 @@ func (p *quick) call(c *model.Call) bool {
 }
 
 func (p *quick) result(r *model.CallResult) bool {
-	return p.object(func(key []byte) bool {
-		switch string(key) {
+	return p.object(func(key string) bool {
+		switch key {
 		case "id":
 			return text(p, &r.ID)
 		case "name":
@@ -164,8 +177,8 @@ func (p *quick) result(r *model.CallResult) bool {
 }
 
 func (p *quick) usage(u *agent.Usage) bool {
-	return p.object(func(key []byte) bool {
-		switch string(key) {
+	return p.object(func(key string) bool {
+		switch key {
 		case "input":
 			return p.int(&u.Input)
 		case "cacheRead":
@@ -191,7 +204,7 @@ func (p *quick) usage(u *agent.Usage) bool {
 
 // take reads one byte if it is c.
 func (p *quick) take(c byte) bool {
-	if p.i < len(p.b) && p.b[p.i] == c {
+	if p.i < len(p.s) && p.s[p.i] == c {
 		p.i++
 		return true
 	}
@@ -199,23 +212,21 @@ func (p *quick) take(c byte) bool {
 }
 
 // object reads an object and gives each key once to field, which reads the value.
-func (p *quick) object(field func(key []byte) bool) bool {
+func (p *quick) object(field func(key string) bool) bool {
 	if !p.take('{') {
 		return false
 	}
 	if p.take('}') {
 		return true
 	}
-	var seen [16][]byte
+	var seen [16]string
 	for n := 0; ; n++ {
 		key, ok := p.key()
 		if !ok || n == len(seen) {
 			return false
 		}
-		for _, k := range seen[:n] {
-			if bytes.Equal(k, key) {
-				return false
-			}
+		if slices.Contains(seen[:n], key) {
+			return false
 		}
 		seen[n] = key
 		if !field(key) {
@@ -228,19 +239,19 @@ func (p *quick) object(field func(key []byte) bool) bool {
 }
 
 // key reads a key and its colon; ours have no escapes.
-func (p *quick) key() ([]byte, bool) {
+func (p *quick) key() (string, bool) {
 	if !p.take('"') {
-		return nil, false
+		return "", false
 	}
 	start := p.i
-	for ; p.i < len(p.b) && p.b[p.i] >= ' ' && p.b[p.i] != '\\'; p.i++ {
-		if p.b[p.i] == '"' {
-			key := p.b[start:p.i]
+	for ; p.i < len(p.s) && p.s[p.i] >= ' ' && p.s[p.i] != '\\'; p.i++ {
+		if p.s[p.i] == '"' {
+			key := p.s[start:p.i]
 			p.i++
 			return key, p.take(':')
 		}
 	}
-	return nil, false
+	return "", false
 }
 
 func (p *quick) array(element func() bool) bool {
@@ -262,14 +273,14 @@ func (p *quick) array(element func() bool) bool {
 
 func (p *quick) int(n *int64) bool {
 	start := p.i
-	for p.i < len(p.b) && (p.b[p.i] >= '0' && p.b[p.i] <= '9' || p.b[p.i] == '-' && p.i == start) {
+	for p.i < len(p.s) && (p.s[p.i] >= '0' && p.s[p.i] <= '9' || p.s[p.i] == '-' && p.i == start) {
 		p.i++
 	}
-	digits := p.b[start:p.i]
+	digits := p.s[start:p.i]
 	if len(digits) > 1 && (digits[0] == '0' || digits[0] == '-' && digits[1] == '0') {
 		return false // not JSON, or not as we write it
 	}
-	v, err := strconv.ParseInt(string(digits), 10, 64)
+	v, err := strconv.ParseInt(digits, 10, 64)
 	*n = v
 	return err == nil
 }
@@ -283,7 +294,7 @@ func number(p *quick, n *int) bool {
 
 func (p *quick) bool(v *bool) bool {
 	for _, word := range []string{"true", "false"} {
-		if len(p.b)-p.i >= len(word) && string(p.b[p.i:p.i+len(word)]) == word {
+		if len(p.s)-p.i >= len(word) && p.s[p.i:p.i+len(word)] == word {
 			p.i += len(word)
 			*v = word == "true"
 			return true
@@ -298,17 +309,17 @@ func text[T ~string](p *quick, s *T) bool {
 		return false
 	}
 	start := p.i
-	for ; p.i < len(p.b); p.i++ {
-		switch c := p.b[p.i]; {
+	for ; p.i < len(p.s); p.i++ {
+		switch c := p.s[p.i]; {
 		case c == '"':
-			raw := p.b[start:p.i]
+			raw := p.part(start, p.i)
 			p.i++
 			*s = T(raw)
-			return utf8.Valid(raw)
+			return utf8.ValidString(raw)
 		case c == '\\':
 			out, ok := p.escaped(start)
 			*s = T(out)
-			return ok && utf8.Valid(out)
+			return ok && utf8.ValidString(out)
 		case c < ' ':
 			return false
 		}
@@ -320,43 +331,47 @@ func text[T ~string](p *quick, s *T) bool {
 var plainEscapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
 // escaped reads the rest of a string that began at start and has an escape at p.i.
-func (p *quick) escaped(start int) ([]byte, bool) {
-	out := append(make([]byte, 0, p.i-start+64), p.b[start:p.i]...)
-	for p.i < len(p.b) {
-		switch c := p.b[p.i]; {
+func (p *quick) escaped(start int) (string, bool) {
+	out := append(p.buf[:0], p.s[start:p.i]...)
+	defer func() { p.buf = out }()
+	for p.i < len(p.s) {
+		switch c := p.s[p.i]; {
 		case c == '"':
 			p.i++
-			return out, true
+			return string(out), true
 		case c < ' ':
-			return nil, false
+			return "", false
 		case c != '\\':
-			out = append(out, c)
-			p.i++
-		case p.i+1 < len(p.b) && plainEscapes[p.b[p.i+1]] != 0:
-			out = append(out, plainEscapes[p.b[p.i+1]])
+			from := p.i
+			for p.i < len(p.s) && p.s[p.i] >= ' ' && p.s[p.i] != '"' && p.s[p.i] != '\\' {
+				p.i++
+			}
+			out = append(out, p.s[from:p.i]...)
+		case p.i+1 < len(p.s) && plainEscapes[p.s[p.i+1]] != 0:
+			out = append(out, plainEscapes[p.s[p.i+1]])
 			p.i += 2
-		case p.i+6 <= len(p.b) && p.b[p.i+1] == 'u':
-			r, err := strconv.ParseUint(string(p.b[p.i+2:p.i+6]), 16, 32)
+		case p.i+6 <= len(p.s) && p.s[p.i+1] == 'u':
+			r, err := strconv.ParseUint(p.s[p.i+2:p.i+6], 16, 32)
 			if err != nil || r >= 0xd800 && r < 0xe000 { // halves of a pair
-				return nil, false
+				return "", false
 			}
 			out = utf8.AppendRune(out, rune(r))
 			p.i += 6
 		default:
-			return nil, false
+			return "", false
 		}
 	}
-	return nil, false
+	return "", false
 }
 
 // raw finds the end of any value.
-func (p *quick) raw() ([]byte, bool) {
+func (p *quick) raw() (string, bool) {
 	start, depth := p.i, 0
-	for p.i < len(p.b) {
-		switch p.b[p.i] {
+	for p.i < len(p.s) {
+		switch p.s[p.i] {
 		case '"':
-			for p.i++; p.i < len(p.b) && p.b[p.i] != '"'; p.i++ {
-				if p.b[p.i] == '\\' {
+			for p.i++; p.i < len(p.s) && p.s[p.i] != '"'; p.i++ {
+				if p.s[p.i] == '\\' {
 					p.i++
 				}
 			}
@@ -364,20 +379,20 @@ func (p *quick) raw() ([]byte, bool) {
 			depth++
 		case '}', ']':
 			if depth--; depth < 0 {
-				return p.b[start:p.i], p.i > start
+				return p.s[start:p.i], p.i > start
 			}
 		case ',':
 			if depth == 0 {
-				return p.b[start:p.i], p.i > start
+				return p.s[start:p.i], p.i > start
 			}
 		}
 		p.i++
 	}
-	return nil, false
+	return "", false
 }
 
 // other reads a value that is rare, the usual way.
 func (p *quick) other(v any) bool {
 	raw, ok := p.raw()
-	return ok && string(raw) != "null" && json.Unmarshal(raw, v) == nil
+	return ok && raw != "null" && json.Unmarshal([]byte(raw), v) == nil
 }

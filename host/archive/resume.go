@@ -56,7 +56,7 @@ func (a *Archive) Fork(ctx context.Context, from string, m Info) (*agent.Session
 
 // adopt brings a session that was claimed into order and into memory.
 func (a *Archive) adopt(ctx context.Context, st *store.Store, w *store.Writer, info Info) (*agent.Session, []agent.Repair, error) {
-	s, repairs, err := a.revive(ctx, st, w)
+	s, repairs, err := a.revive(ctx, st, w, info)
 	if err != nil {
 		return nil, nil, errors.Join(err, w.Close(context.WithoutCancel(ctx)))
 	}
@@ -69,8 +69,8 @@ func (a *Archive) adopt(ctx context.Context, st *store.Store, w *store.Writer, i
 	return s, repairs, nil
 }
 
-func (a *Archive) revive(ctx context.Context, st *store.Store, w *store.Writer) (*agent.Session, []agent.Repair, error) {
-	records, err := load(ctx, st, w.ID())
+func (a *Archive) revive(ctx context.Context, st *store.Store, w *store.Writer, info Info) (*agent.Session, []agent.Repair, error) {
+	records, err := load(ctx, st, w.ID(), info.Records)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -142,35 +142,46 @@ func missing(s *agent.Session, records []agent.Record, repairs []agent.Repair) [
 // chunk is how many records are decoded in one go.
 const chunk = 128
 
-// load reads a session's records. Reading and decoding go on side by side:
-// a long session is as fast as the slower of the two.
-func load(ctx context.Context, st *store.Store, id string) ([]agent.Record, error) {
-	type part struct {
-		raw []store.Record
-		out []agent.Record
-		err error
+// part is a run of records on their way out of the store.
+type part struct {
+	raw  []store.Record
+	body []string // of raw
+	out  []agent.Record
+	err  error
+}
+
+func (p *part) decode() {
+	var q quick
+	for i, r := range p.raw {
+		if p.out[i], p.err = q.decode(r, p.body[i]); p.err != nil {
+			return
+		}
 	}
+	p.raw, p.body = nil, nil
+}
+
+// load reads a session's records, about as many as expected. Reading and
+// decoding go on side by side: a long session is as fast as the slower of the two.
+func load(ctx context.Context, st *store.Store, id string, expected int64) ([]agent.Record, error) {
 	var parts []*part
 	var group sync.WaitGroup
 	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
-	decodeAll := func(p *part) {
-		p.out = make([]agent.Record, len(p.raw))
-		for i, r := range p.raw {
-			if p.out[i], p.err = decode(r); p.err != nil {
-				return
-			}
-		}
-		p.raw = nil
-	}
-	fresh := func() *part { return &part{raw: make([]store.Record, 0, chunk)} }
+	room := make([]agent.Record, 0, expected) // parts decode into it, as far as it goes
+	n := 0
+	fresh := func() *part { return &part{raw: make([]store.Record, 0, chunk), body: make([]string, 0, chunk)} }
 	next := fresh()
 	flush := func() {
 		p := next
 		parts, next = append(parts, p), fresh()
+		if n += len(p.raw); n <= cap(room) {
+			p.out = room[n-len(p.raw) : n]
+		} else {
+			p.out = make([]agent.Record, len(p.raw))
+		}
 		slots <- struct{}{}
 		group.Go(func() {
 			defer func() { <-slots }()
-			decodeAll(p)
+			p.decode()
 		})
 	}
 	var failed error
@@ -179,6 +190,8 @@ func load(ctx context.Context, st *store.Store, id string) ([]agent.Record, erro
 			failed = err
 			break
 		}
+		next.body = append(next.body, string(r.Body))
+		r.Body = nil
 		if next.raw = append(next.raw, r); len(next.raw) == chunk {
 			flush()
 		}
@@ -188,15 +201,16 @@ func load(ctx context.Context, st *store.Store, id string) ([]agent.Record, erro
 	if failed != nil {
 		return nil, failed
 	}
-	n := 0
-	for _, p := range parts {
-		n += len(p.out)
-	}
-	out := make([]agent.Record, 0, n)
 	for _, p := range parts {
 		if p.err != nil {
 			return nil, fmt.Errorf("session %q: %w", id, p.err)
 		}
+	}
+	if n <= cap(room) {
+		return room[:n], nil
+	}
+	var out []agent.Record // more have come meanwhile
+	for _, p := range parts {
 		out = append(out, p.out...)
 	}
 	return out, nil
@@ -204,13 +218,13 @@ func load(ctx context.Context, st *store.Store, id string) ([]agent.Record, erro
 
 // decode reads the body of a record, which must agree with what the store
 // knows of it.
-func decode(r store.Record) (agent.Record, error) {
+func (p *quick) decode(r store.Record, body string) (agent.Record, error) {
 	var out agent.Record
-	if quickRecord(r.Body, &out) {
+	if p.read(body, &out) {
 		return out, agrees(r, out)
 	}
 	out = agent.Record{}
-	if err := json.Unmarshal(r.Body, &out); err != nil {
+	if err := json.Unmarshal([]byte(body), &out); err != nil {
 		return out, fmt.Errorf("record %d cannot be read: %w", r.Seq, err)
 	}
 	return out, agrees(r, out)

@@ -99,7 +99,7 @@ func (a *Archive) Load(ctx context.Context, id string) (*Transcript, error) {
 	if t.Info, err = st.Session(ctx, id); err != nil {
 		return nil, err
 	}
-	if t.Records, err = load(ctx, st, id); err != nil {
+	if t.Records, err = load(ctx, st, id, t.Info.Records); err != nil {
 		return nil, err
 	}
 	if t.Notes, err = st.Notes(ctx, id); err != nil {

@@ -91,7 +91,7 @@ func (m Message) Calls() []Call {
 // result stands alone.
 func Check(messages []Message) error {
 	var open []Call
-	seen := map[string]bool{}
+	seen := make(map[string]bool, len(messages)/2)
 	for i, m := range messages {
 		if len(m.Blocks) == 0 {
 			return fmt.Errorf("message %d is empty", i)
@@ -113,12 +113,16 @@ func Check(messages []Message) error {
 		if len(open) > 0 {
 			return fmt.Errorf("message %d: call %q has no result", i, open[0].ID)
 		}
-		for _, c := range m.Calls() {
-			if m.Role != RoleAssistant || c.ID == "" || seen[c.ID] {
+		open = open[:0]
+		for _, k := range m.Blocks {
+			if k.Call == nil {
+				continue
+			}
+			if c := k.Call; m.Role != RoleAssistant || c.ID == "" || seen[c.ID] {
 				return fmt.Errorf("message %d: call %q is misplaced, nameless or twice there", i, c.ID)
 			}
-			seen[c.ID] = true
-			open = append(open, c)
+			seen[k.Call.ID] = true
+			open = append(open, *k.Call)
 		}
 	}
 	if len(open) > 0 {

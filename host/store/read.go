@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -84,7 +85,7 @@ func (s *Store) Sees(ctx context.Context, viewer, id string) error {
 }
 
 // Records gives the records after a number, in order. It sees the session as
-// it was when the range began. Bodies belong to the caller.
+// it was when the range began. A body is valid until the range goes on.
 func (s *Store) Records(ctx context.Context, id string, after int64) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		n, err := s.number(ctx, id)
@@ -101,12 +102,15 @@ func (s *Store) Records(ctx context.Context, id string, after int64) iter.Seq2[R
 		defer rows.Close()
 		for rows.Next() {
 			var r Record
-			var at int64
-			if err := rows.Scan(&r.Seq, &at, &r.Kind, (*[]byte)(&r.Body)); err != nil {
+			var place, at any // database/sql takes a detour over text to an int64
+			var body sql.RawBytes
+			if err := rows.Scan(&place, &at, &r.Kind, &body); err != nil {
 				yield(Record{}, named(id, err))
 				return
 			}
-			r.Seq, r.Time = r.Seq&maxSeq, fromMicros(at)
+			seq, _ := place.(int64)
+			micros, _ := at.(int64)
+			r.Seq, r.Time, r.Body = seq&maxSeq, fromMicros(micros), json.RawMessage(body)
 			if !yield(r, nil) {
 				return
 			}

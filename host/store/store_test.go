@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -65,6 +66,7 @@ func all(t testing.TB, s *Store, id string) []Record {
 	var out []Record
 	for r, err := range s.Records(context.Background(), id, 0) {
 		must(t, err)
+		r.Body = bytes.Clone(r.Body)
 		out = append(out, r)
 	}
 	return out
