@@ -57,6 +57,8 @@ var rooms = []room{
 	{"skillhub", []string{"abi"}},
 	{"skillhub/pack", []string{"abi", "skillhub", "internal/config"}}, // elf.toml is read in one place
 	{"skillhub/sign", []string{"abi", "skillhub", "skillhub/pack", "internal/config"}},
+	{"skillhub/internal/disk", nil},
+	{"skillhub/hub", []string{"abi", "host/policy", "host/reach", "host/store", "skillhub", "skillhub/internal/...", "skillhub/pack", "skillhub/sign"}},
 	{"skillhub/keep", []string{"abi", "skillhub", "skillhub/pack", "skillhub/sign", "internal/config"}},
 
 	{"internal/shared", nil},
@@ -81,6 +83,7 @@ var touches = []touch{
 	{"github.com/mark3labs/mcp-go/", []string{"host/mcp", "internal/bench"}, "MCP has one room"},
 	{"github.com/santhosh-tekuri/jsonschema/v5", []string{"host/schema"}, "schemas are compiled with our own loader only"},
 	{"modernc.org/sqlite", []string{"host/store", "internal/bench"}, "nothing above the store knows what it is; the bench measures the bare engine"},
+	{"github.com/theupdateframework/go-tuf/v2/", []string{"skillhub/hub"}, "the hub's metadata has one room"},
 	{"github.com/smacker/go-tree-sitter", []string{"builtins/outline"}, "cgo"},
 	{"github.com/smacker/go-tree-sitter/", []string{"builtins/outline"}, "cgo"},
 }

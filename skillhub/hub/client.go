@@ -1,0 +1,287 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/theupdateframework/go-tuf/v2/metadata"
+	"github.com/theupdateframework/go-tuf/v2/metadata/config"
+	"github.com/theupdateframework/go-tuf/v2/metadata/updater"
+
+	"github.com/elfhost/elfhost/skillhub"
+	"github.com/elfhost/elfhost/skillhub/internal/disk"
+)
+
+// Remote is a hub that a person added.
+type Remote struct {
+	Name     string          `json:"name"`     // on this machine
+	Location string          `json:"location"` // a URL, a folder, or a bundle
+	Root     skillhub.Digest `json:"root"`     // of the root that was pinned
+}
+
+// client uses one hub for one operation: it sees one state of it.
+type client struct {
+	o      *Options
+	remote Remote
+	place  place // nil: the network may not be used, and what is kept here has to do
+	away   error // why place is nil
+	tuf    *updater.Updater
+	unlock func()
+}
+
+func (o *Options) stateDir(name string) string { return filepath.Join(o.State, name) }
+
+// open readies a client, and refreshes its metadata as TUF's client workflow
+// (section 5.3) has it: where the hub cannot be reached for want of a network
+// that may be used, what was kept counts as long as it has not expired.
+func (o *Options) open(ctx context.Context, r Remote) (_ *client, err error) {
+	c := &client{o: o, remote: r}
+	dir := o.stateDir(r.Name)
+	if c.unlock, err = disk.Lock(ctx, filepath.Join(dir, ".lock")); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			c.close()
+			err = fmt.Errorf("hub %s: %w", r.Name, explain(err))
+		}
+	}()
+	if c.place, err = o.openPlace(r.Location); err != nil {
+		if !errors.Is(err, skillhub.ErrOffline) {
+			return nil, err
+		}
+		c.away = err
+	}
+	root, err := c.trustedRoot()
+	if err != nil {
+		return nil, err
+	}
+	err = guard(func() error { return c.refresh(ctx, root) })
+	return c, err
+}
+
+func (c *client) close() {
+	if c.place != nil {
+		c.place.Close()
+	}
+	c.unlock()
+}
+
+// trustedRoot is the newest root that was verified here, else the pinned one.
+func (c *client) trustedRoot() ([]byte, error) {
+	pinned, err := disk.ReadFile(filepath.Join(c.o.stateDir(c.remote.Name), pinnedFile), maxRoot)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("its root is not on this machine any more; `elfhost hub add` pins it again: %w", skillhub.ErrNotFound)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if skillhub.DigestOf(pinned) != c.remote.Root {
+		return nil, fmt.Errorf("the root that is kept here is not the one that was pinned (%s): %w", c.remote.Root.Short(), skillhub.ErrMismatch)
+	}
+	first, err := checkRoot(pinned)
+	if err != nil {
+		return nil, err
+	}
+	// What lies in the folder was verified before it was written; one that was
+	// damaged since does not verify itself, and the walk begins anew.
+	if b, err := disk.ReadFile(filepath.Join(c.metadataDir(), "root.json"), maxRoot); err == nil {
+		if newest, err := checkRoot(b); err == nil && newest.VerifyDelegate(Root, newest) == nil && newest.Signed.Version >= first.Signed.Version {
+			return b, nil
+		}
+	}
+	return pinned, nil
+}
+
+func (c *client) metadataDir() string { return filepath.Join(c.o.stateDir(c.remote.Name), "metadata") }
+
+func (c *client) refresh(ctx context.Context, root []byte) error {
+	cfg := &config.UpdaterConfig{
+		MaxRootRotations: maxRotations, MaxDelegations: 2,
+		RootMaxLength: maxRoot, TimestampMaxLength: maxTimestamp, SnapshotMaxLength: maxSnapshot, TargetsMaxLength: maxTargets,
+		Fetcher: &fetcher{ctx, c}, LocalTrustedRoot: root, RemoteMetadataURL: metadataDir, LocalMetadataDir: c.metadataDir(),
+		LocalTargetsDir: c.metadataDir(), PrefixTargetsWithHash: true, UnsafeLocalMode: c.place == nil,
+	}
+	var err error
+	if c.tuf, err = updater.New(cfg); err != nil {
+		return err
+	}
+	c.tuf.UnsafeSetRefTime(c.o.now().UTC())
+	if err := c.tuf.Refresh(); err != nil {
+		if c.place == nil && errors.Is(err, fs.ErrNotExist) {
+			return errors.Join(c.away, errors.New("and nothing of the hub was kept before"))
+		}
+		return err
+	}
+	return c.checkTargets()
+}
+
+// checkTargets refuses targets that a verifier would stumble over, though they
+// are signed: their keys, and more bins than there may be.
+func (c *client) checkTargets() error {
+	d := c.targets().Delegations
+	if d == nil || d.SuccinctRoles == nil {
+		return errors.New("it has no hash bins: it is no hub")
+	}
+	if n := d.SuccinctRoles.BitLength; n < 1 || n > 14 {
+		return fmt.Errorf("it has 1<<%d hash bins, which no hub has", n)
+	}
+	return checkKeys(d.Keys)
+}
+
+func (c *client) targets() *metadata.TargetsType {
+	set := c.tuf.GetTrustedMetadataSet()
+	return &set.Targets[Targets].Signed
+}
+
+// expires is when the first of what clients ask for expires.
+func (c *client) expires() time.Time {
+	set := c.tuf.GetTrustedMetadataSet()
+	at := set.Timestamp.Signed.Expires
+	for _, t := range []time.Time{set.Root.Signed.Expires, set.Snapshot.Signed.Expires, c.targets().Expires} {
+		if t.Before(at) {
+			at = t
+		}
+	}
+	return at
+}
+
+// version is that of the snapshot: it grows with every change.
+func (c *client) version() int64 {
+	set := c.tuf.GetTrustedMetadataSet()
+	return set.Snapshot.Signed.Version
+}
+
+// find looks a target up in its bin. fs.ErrNotExist: the hub has none such.
+func (c *client) find(name string) (f *metadata.TargetFiles, err error) {
+	role := c.targets().Delegations.SuccinctRoles.GetRolesForTarget(name)[0].Name
+	err = guard(func() error {
+		f, err = c.tuf.GetTargetInfo(name)
+		return err
+	})
+	set := c.tuf.GetTrustedMetadataSet()
+	if bin := set.Targets[role]; bin != nil && bin.Signed.Targets[name] == nil {
+		return nil, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
+	}
+	if err == nil && (f.Length < 0 || len(f.Hashes["sha256"]) != 32) {
+		err = fmt.Errorf("%s: its bin does not say how long it is, or has no digest of it", name)
+	}
+	return f, err
+}
+
+// target reads a target, and verifies it.
+func (c *client) target(ctx context.Context, name string, most int64) ([]byte, error) {
+	f, err := c.find(name)
+	if err != nil {
+		return nil, err
+	}
+	if f.Length > most {
+		return nil, &tooLarge{name, most}
+	}
+	if c.place == nil {
+		return nil, c.away
+	}
+	b, err := readFrom(ctx, c.place, targetPath(name, digestOf(f)), f.Length)
+	if err != nil {
+		return nil, err
+	}
+	return b, f.VerifyLengthHashes(b)
+}
+
+// document reads what the hub says of a package.
+func (c *client) document(ctx context.Context, name string) (Document, error) {
+	b, err := c.target(ctx, documentTarget(name), maxDocument)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Document{}, c.absent(name, err)
+	}
+	if err != nil {
+		return Document{}, fmt.Errorf("hub %s: %w", c.remote.Name, explain(err))
+	}
+	d, err := ParseDocument(b, name)
+	if err != nil {
+		return d, fmt.Errorf("hub %s: %w", c.remote.Name, err)
+	}
+	for i := range d.Versions {
+		d.Versions[i].Hub = c.remote.Name
+	}
+	return d, nil
+}
+
+// absent tells a package that the hub does not have from one that only this
+// mirror of it does not.
+func (c *client) absent(name string, err error) error {
+	if _, listed := c.find(documentTarget(name)); listed == nil || !errors.Is(listed, fs.ErrNotExist) {
+		return fmt.Errorf("hub %s lists %s, but it is not in %q, which may be a mirror of a part of it: %w", c.remote.Name, name, c.remote.Location, skillhub.ErrNotFound)
+	}
+	return fmt.Errorf("hub %s has no package %s: %w", c.remote.Name, name, skillhub.ErrNotFound)
+}
+
+// fetcher gives TUF's client what it asks for, from wherever the hub is.
+type fetcher struct {
+	ctx context.Context
+	c   *client
+}
+
+// DownloadFile is updater.Fetcher's.
+func (f *fetcher) DownloadFile(name string, most int64, _ time.Duration) ([]byte, error) {
+	if f.c.place == nil {
+		return nil, f.c.away
+	}
+	b, err := readFrom(f.ctx, f.c.place, name, most)
+	var large *tooLarge
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, errors.Join(&metadata.ErrDownloadHTTP{StatusCode: http.StatusNotFound, URL: name}, err)
+	case errors.As(err, &large):
+		return nil, errors.Join(&metadata.ErrDownloadLengthMismatch{Msg: large.Error()}, err)
+	}
+	return b, err
+}
+
+// guard turns a panic into an error: whoever holds a signing key of a hub could
+// otherwise end this program with metadata that has nothing where TUF's
+// library expects something.
+func guard(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the hub's metadata cannot be verified: %v", p)
+		}
+	}()
+	return f()
+}
+
+// explain says in our words what TUF refused, and gives it our kind of error.
+func explain(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, &metadata.ErrExpiredMetadata{}):
+		return fmt.Errorf("%w (%s): what is installed keeps working, nothing new is installed", skillhub.ErrExpired, tufText(err))
+	case errors.Is(err, &metadata.ErrBadVersionNumber{}):
+		return fmt.Errorf("%w: %s", skillhub.ErrRollback, tufText(err))
+	case errors.Is(err, &metadata.ErrLengthOrHashMismatch{}):
+		return fmt.Errorf("%w: %s", skillhub.ErrMismatch, tufText(err))
+	case errors.Is(err, &metadata.ErrUnsignedMetadata{}):
+		return fmt.Errorf("its metadata is not signed by the keys that its root names: %s", tufText(err))
+	}
+	return err
+}
+
+// tufText cuts the kind off that the library writes before its texts.
+func tufText(err error) string {
+	text := err.Error()
+	if _, rest, ok := strings.Cut(text, " error: "); ok {
+		return rest
+	}
+	return text
+}
+
+// forget removes what was kept of a hub.
+func (o *Options) forget(name string) error { return os.RemoveAll(o.stateDir(name)) }

@@ -1,0 +1,216 @@
+package hub
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/skillhub"
+)
+
+// The index is lines of JSON under gzip: a head, then one row a package, by
+// name. It says of each package's newest version what a search shows, and
+// leaves the digest to the package's document: digests are what no compression
+// makes smaller.
+type indexHead struct {
+	Format int `json:"elfhost-index"` // 1
+	Rows   int `json:"rows"`
+}
+
+// indexRow has short keys, since it is downloaded by everybody.
+type indexRow struct {
+	Name        string     `json:"n"`
+	Version     string     `json:"v"`
+	Publisher   string     `json:"p,omitempty"`
+	KeyID       string     `json:"k,omitempty"`
+	Description string     `json:"d,omitempty"`
+	Kind        string     `json:"t"`
+	Needs       []needsRow `json:"c,omitempty"`
+	Tools       []string   `json:"u,omitempty"`
+	Size        int64      `json:"s,omitempty"`
+	Installs    int64      `json:"i,omitempty"`
+}
+
+// needsRow is a need without its reason, which the install screen shows.
+type needsRow struct {
+	Cap   abi.Capability `json:"c"`
+	Scope []string       `json:"s,omitempty"`
+}
+
+// Bounds of an index.
+const (
+	maxRows     = 2_000_000
+	maxIndexRow = 64 << 10
+)
+
+func rowOf(l skillhub.Listing) indexRow {
+	r := indexRow{
+		Name: l.Name, Version: l.Version, Publisher: l.Publisher, KeyID: l.KeyID, Description: short(l.Description, maxIndexDescription),
+		Kind: string(l.Kind), Tools: l.Tools, Size: l.Size, Installs: l.Installs,
+	}
+	for _, n := range l.Needs {
+		r.Needs = append(r.Needs, needsRow{n.Cap, n.Scope})
+	}
+	return r
+}
+
+// maxIndexDescription is what of a description is in the index, in bytes.
+const maxIndexDescription = 300
+
+func short(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "…"
+}
+
+func (r indexRow) listing() skillhub.Listing {
+	l := skillhub.Listing{
+		Name: r.Name, Version: r.Version, Publisher: r.Publisher, KeyID: r.KeyID, Description: r.Description,
+		Kind: skillhub.Kind(r.Kind), Tools: r.Tools, Size: r.Size, Installs: r.Installs,
+	}
+	for _, n := range r.Needs {
+		l.Needs = append(l.Needs, abi.Need{Cap: n.Cap, Scope: n.Scope})
+	}
+	return l
+}
+
+// EncodeIndex writes an index over the newest versions of packages, in any order.
+func EncodeIndex(rows []skillhub.Listing) ([]byte, error) {
+	slices.SortFunc(rows, func(a, b skillhub.Listing) int { return strings.Compare(a.Name, b.Name) })
+	var out bytes.Buffer
+	z, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	enc := json.NewEncoder(z)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(indexHead{1, len(rows)}); err != nil {
+		return nil, err
+	}
+	for _, l := range rows {
+		if err := enc.Encode(rowOf(l)); err != nil {
+			return nil, err
+		}
+	}
+	if err := z.Close(); err != nil {
+		return nil, err
+	}
+	if out.Len() > maxIndex {
+		return nil, fmt.Errorf("the index is larger than %d bytes", maxIndex)
+	}
+	return out.Bytes(), nil
+}
+
+// DecodeIndex reads an index row by row. It ends with an error at the first row
+// that is not as it has to be: in order of names, within bounds, as many as the
+// head says. The rows have no digests.
+func DecodeIndex(b []byte) iter.Seq2[skillhub.Listing, error] {
+	return func(yield func(skillhub.Listing, error) bool) {
+		if err := decodeIndex(b, func(l skillhub.Listing) bool { return yield(l, nil) }); err != nil {
+			yield(skillhub.Listing{}, fmt.Errorf("the index: %w", err))
+		}
+	}
+}
+
+func decodeIndex(b []byte, yield func(skillhub.Listing) bool) error {
+	z, err := gzip.NewReader(bytes.NewReader(b))
+	if err != nil {
+		return err
+	}
+	text := &io.LimitedReader{R: z, N: maxIndexText}
+	lines := bufio.NewScanner(text)
+	lines.Buffer(make([]byte, 4096), maxIndexRow)
+	var head indexHead
+	if !lines.Scan() {
+		return errors.Join(errors.New("it has no head"), lines.Err())
+	}
+	if err := json.Unmarshal(lines.Bytes(), &head); err != nil {
+		return err
+	}
+	if head.Format != 1 || head.Rows < 0 || head.Rows > maxRows {
+		return fmt.Errorf("its format is %d with %d rows, which this elfhost does not read", head.Format, head.Rows)
+	}
+	n, last := 0, ""
+	for lines.Scan() {
+		l, err := decodeRow(lines.Bytes())
+		if err != nil {
+			return fmt.Errorf("row %d: %w", n+1, err)
+		}
+		if l.Name <= last {
+			return fmt.Errorf("row %d: %q is out of order", n+1, l.Name)
+		}
+		if n++; n > head.Rows {
+			return fmt.Errorf("it has more than the %d rows that its head states", head.Rows)
+		}
+		last = l.Name
+		if !yield(l) {
+			return nil
+		}
+	}
+	switch {
+	case lines.Err() != nil:
+		return lines.Err()
+	case text.N <= 0:
+		return fmt.Errorf("it is longer than %d bytes", maxIndexText)
+	case n != head.Rows:
+		return fmt.Errorf("it ends after %d of %d rows", n, head.Rows)
+	}
+	return nil
+}
+
+func decodeRow(b []byte) (skillhub.Listing, error) {
+	var r indexRow
+	if err := json.Unmarshal(b, &r); err != nil {
+		return skillhub.Listing{}, err
+	}
+	l := r.listing()
+	if err := abi.CheckName(l.Name); err != nil {
+		return l, err
+	}
+	if err := skillhub.CheckVersion(l.Version); err != nil {
+		return l, err
+	}
+	return l, checkTexts(&l)
+}
+
+// index reads the rows of the hub's own index, by name.
+func (s *state) index() (map[string]skillhub.Listing, error) {
+	b, err := s.target(indexTarget, maxIndex)
+	if err != nil {
+		return nil, err
+	}
+	rows := map[string]skillhub.Listing{}
+	for l, err := range DecodeIndex(b) {
+		if err != nil {
+			return nil, err
+		}
+		rows[l.Name] = l
+	}
+	return rows, nil
+}
+
+// setIndex writes the index anew.
+func (s *state) setIndex(ctx context.Context, rows map[string]skillhub.Listing) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	list := make([]skillhub.Listing, 0, len(rows))
+	for _, l := range rows {
+		list = append(list, l)
+	}
+	b, err := EncodeIndex(list)
+	if err != nil {
+		return err
+	}
+	return s.setTarget(indexTarget, b)
+}

@@ -1,0 +1,187 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/elfhost/elfhost/host/store"
+	"github.com/elfhost/elfhost/skillhub"
+)
+
+// Results are what a search found.
+type Results struct {
+	Listings []skillhub.Listing
+	// Notes say what the results may lack: which hub could not be asked, and of
+	// when the index is that was searched instead.
+	Notes []string
+}
+
+// Search finds packages of all hubs: the best match first, among those that
+// match as well the signed ones, then those with more installs. An index that
+// is older than MaxAge is brought up to date before; where that fails, the last
+// one is searched. Listings that were found have no digest: a Document has it.
+func (s *Set) Search(ctx context.Context, text string, limit int) (Results, error) {
+	var out Results
+	if _, err := s.named(""); err != nil {
+		return out, err
+	}
+	x, err := s.o.Index(ctx)
+	if err != nil {
+		return out, err
+	}
+	defer x.Close()
+	for _, r := range s.remotes {
+		if note := s.freshen(ctx, x, r); note != "" {
+			out.Notes = append(out.Notes, note)
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return out, context.Cause(ctx)
+	}
+	known := map[string]bool{}
+	for _, r := range s.remotes {
+		known[r.Name] = true
+	}
+	found, err := x.Search(ctx, text, limit+len(s.remotes))
+	if err != nil {
+		return out, err
+	}
+	for _, f := range found {
+		if !known[f.Set] || len(out.Listings) == limit {
+			continue
+		}
+		l, err := decodeRow(f.Body)
+		if err != nil {
+			return out, fmt.Errorf("the index of hub %s: %w", f.Set, err)
+		}
+		l.Hub = f.Set
+		out.Listings = append(out.Listings, l)
+	}
+	return out, nil
+}
+
+// freshen brings one index up to date if it is old, and says why it could not.
+func (s *Set) freshen(ctx context.Context, x *store.Index, r Remote) string {
+	age := s.o.MaxAge
+	if age == 0 {
+		age = time.Hour
+	}
+	checked := s.o.checked(r)
+	if st, err := x.State(ctx, r.Name); err != nil || st.Tag == "" {
+		checked = time.Time{} // the cache was cleared
+	}
+	if !checked.IsZero() && (age < 0 || s.o.now().Sub(checked) < age) {
+		return ""
+	}
+	if s.o.Offline != "" && IsURL(r.Location) && !checked.IsZero() {
+		return fmt.Sprintf("hub %s: the index of %s was searched: %s", r.Name, checked.Local().Format(time.DateTime), s.o.Offline)
+	}
+	got := s.o.refreshIndex(ctx, x, r)
+	switch {
+	case got.Err == nil:
+		return ""
+	case checked.IsZero():
+		return fmt.Sprintf("hub %s was not searched: %v", r.Name, got.Err)
+	}
+	return fmt.Sprintf("hub %s: the index of %s was searched: %v", r.Name, checked.Local().Format(time.DateTime), got.Err)
+}
+
+// checkedFile is as old as the last time that a hub's index was found to be the
+// hub's current one.
+const checkedFile = "checked"
+
+func (o *Options) checked(r Remote) time.Time {
+	st, err := os.Stat(filepath.Join(o.stateDir(r.Name), checkedFile))
+	if err != nil {
+		return time.Time{}
+	}
+	return st.ModTime()
+}
+
+func (o *Options) setChecked(r Remote) error {
+	name := filepath.Join(o.stateDir(r.Name), checkedFile)
+	if err := os.WriteFile(name, nil, 0o600); err != nil {
+		return err
+	}
+	return os.Chtimes(name, o.now(), o.now())
+}
+
+// refreshIndex brings a hub's metadata and index up to date.
+func (o *Options) refreshIndex(ctx context.Context, x *store.Index, r Remote) (out Refreshed) {
+	out.Remote = r
+	defer func() {
+		if st, err := x.State(ctx, r.Name); err == nil {
+			out.Packages, out.Indexed = st.Rows, st.Time
+		}
+	}()
+	c, err := o.open(ctx, r)
+	if err != nil {
+		out.Err = err
+		return out
+	}
+	defer c.close()
+	out.Version, out.Expires = c.version(), c.expires()
+	if err := c.loadIndex(ctx, x); err != nil {
+		out.Err = fmt.Errorf("hub %s: %w", r.Name, explain(err))
+		return out
+	}
+	out.Err = o.setChecked(r)
+	return out
+}
+
+// loadIndex downloads the index if it is another than the one that is kept.
+func (c *client) loadIndex(ctx context.Context, x *store.Index) error {
+	f, err := c.find(indexTarget)
+	if err != nil {
+		return err
+	}
+	tag := string(digestOf(f))
+	have, err := x.State(ctx, c.remote.Name)
+	if err != nil {
+		return err
+	}
+	if have.Tag == tag {
+		return nil
+	}
+	b, err := c.target(ctx, indexTarget, maxIndex)
+	if err != nil {
+		return err
+	}
+	return x.Replace(ctx, c.remote.Name, tag, IndexEntries(b))
+}
+
+// IndexEntries are the rows of an index as the store keeps them.
+func IndexEntries(b []byte) iter.Seq2[store.Entry, error] {
+	return func(yield func(store.Entry, error) bool) {
+		for l, err := range DecodeIndex(b) {
+			var e store.Entry
+			if err == nil {
+				e, err = entryOf(l)
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func entryOf(l skillhub.Listing) (store.Entry, error) {
+	body, err := json.Marshal(rowOf(l))
+	if err != nil {
+		return store.Entry{}, err
+	}
+	if len(body) > maxIndexRow {
+		return store.Entry{}, errors.New("a row of the index is too long")
+	}
+	return store.Entry{
+		Key: l.Name, Name: l.Name, Text: l.Description, Extra: l.Publisher + " " + strings.Join(l.Tools, " "),
+		Preferred: l.KeyID != "", Count: l.Installs, Body: body,
+	}, nil
+}
