@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -27,7 +28,9 @@ func configExplain(s streams) *cobra.Command {
 	var dir string
 	c := &cobra.Command{
 		Use: "explain [KEY]", Short: "Show a key's value, and the file and line that set it",
-		Long: "Show a key of config.toml, or all keys below one: its value, what set it, and what it means.",
+		Long: `Show a key of config.toml or policy.toml, or all keys below one: its value, what
+set it, and what it means. Of policy.toml each file that sets it is shown, since
+each narrows the others.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			key := ""
@@ -47,20 +50,29 @@ func configExplain(s streams) *cobra.Command {
 				return fault.Wrap("E1002", "", err)
 			}
 			rows, err := cfg.Explain(key)
-			if err != nil {
+			if err != nil && !config.IsPolicyKey(key) {
 				return fault.Wrap("E1001", "`elfhost config explain` lists the keys", err)
+			}
+			more, err := config.ExplainPolicy(paths, project, key)
+			if err != nil {
+				return fault.Wrap("E1002", "`elfhost policy check` lists what is wrong", err)
+			}
+			rows = append(rows, more...)
+			notes := cfg.Notes()
+			if pol, err := config.LoadPolicy(paths, project); err == nil && len(more) > 0 {
+				notes = append(notes, pol.Notes()...)
 			}
 			if asJSON {
 				return json.NewEncoder(s.out).Encode(rows)
 			}
-			for _, n := range cfg.Notes() {
+			for _, n := range notes {
 				fmt.Fprintf(s.err, "elfhost: note: %s\n", term.Line(n))
 			}
 			return printKeys(s, key, rows)
 		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			var out []string
-			for _, k := range config.Keys() {
+			for _, k := range append(config.Keys(), config.PolicyKeys()...) {
 				out = append(out, k.Name+"\t"+k.Doc)
 			}
 			return out, cobra.ShellCompDirectiveNoFileComp
@@ -87,8 +99,8 @@ func printKeys(s streams, key string, rows []config.Explanation) error {
 	if len(rows) > 0 {
 		return nil
 	}
-	for _, k := range config.Keys() { // known, and not set anywhere
-		if key == k.Name || key != "" && len(k.Name) > len(key) && k.Name[:len(key)] == key {
+	for _, k := range append(config.Keys(), config.PolicyKeys()...) { // known, and not set anywhere
+		if key == k.Name || key != "" && strings.HasPrefix(strings.ReplaceAll(k.Name, "[]", ""), key) {
 			fmt.Fprintf(s.out, "%s  (%s, not set)\n    %s\n", k.Name, k.Type, k.Doc)
 		}
 	}

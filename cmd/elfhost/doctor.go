@@ -137,7 +137,7 @@ func policyFindings(a *app.App, paths config.Paths) []finding {
 	if n := a.Policy.Network(); n.Proxy != "" || n.CAFile != "" || n.Off {
 		says := "network off"
 		if !n.Off {
-			says = "proxy " + n.Proxy + " ca_file " + n.CAFile
+			says = "proxy " + config.ShowProxy(n.Proxy) + " ca_file " + n.CAFile
 		}
 		out = append(out, finding{Name: "network", OK: true, Says: says})
 	}

@@ -27,7 +27,8 @@ const (
 type layer struct {
 	name    string
 	kind    kind
-	open    bool // capabilities without an entry are not limited
+	open    bool   // capabilities without an entry are not limited
+	closed  string // "file:line" that says so, where it is not open
 	entries []entry
 	denies  []entry
 }
@@ -148,6 +149,9 @@ func (l *layer) check(p *use) *Denial {
 		d.Why = "the manifest does not ask for it"
 	case kindCeiling:
 		d.Why, d.Where = "it is outside what the policy allows", where
+		if where == "" {
+			d.Why, d.Where = "no [[allow]] names "+string(p.Cap)+", and the default is deny", l.closed
+		}
 	case kindGrant:
 		if s := p.sensitive(); s != "" {
 			d.Why = s

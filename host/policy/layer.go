@@ -115,7 +115,7 @@ func NewPolicy(layers ...Layer) (*Policy, error) {
 }
 
 func (l *Layer) compile() (layer, error) {
-	c := layer{name: "the " + l.Kind.String(), kind: kindCeiling, open: !l.DefaultDeny}
+	c := layer{name: "the " + l.Kind.String(), kind: kindCeiling, open: !l.DefaultDeny, closed: l.where("default")}
 	if l.Kind == Extra {
 		c.name = l.Kind.String()
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Key is one key of config.toml, from the table in Config. A part of Name that
+// Key is one key of config.toml, from the table in Config, or of policy.toml. A part of Name that
 // a person chooses is NAME: "providers.NAME.kind".
 type Key struct {
 	Name    string
@@ -17,6 +17,7 @@ type Key struct {
 	OneOf   []string
 	User    bool // counts in the user's file only
 	Trust   bool // in a project, counts only where the folder is trusted
+	System  bool // counts in the system policy only
 }
 
 // Keys lists every key, in the order of the documentation.
@@ -31,7 +32,7 @@ func keysOf(t reflect.Type, prefix string, from Key) []Key {
 			continue
 		}
 		k := Key{Name: prefix + name, Default: f.Tag.Get("default"), Doc: f.Tag.Get("doc"),
-			User: from.User || f.Tag.Get("user") == "only", Trust: from.Trust || f.Tag.Get("trust") == "only"}
+			User: from.User || f.Tag.Get("user") == "only" || f.Tag.Get("layer") == "user", System: f.Tag.Get("layer") == "system", Trust: from.Trust || f.Tag.Get("trust") == "only"}
 		if set := f.Tag.Get("oneof"); set != "" {
 			k.OneOf = strings.Fields(set)
 		}
@@ -51,6 +52,9 @@ func keysOf(t reflect.Type, prefix string, from Key) []Key {
 }
 
 func typeName(t reflect.Type) string {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
 	switch t {
 	case reflect.TypeFor[Duration]():
 		return "duration"
@@ -58,14 +62,18 @@ func typeName(t reflect.Type) string {
 		return "size"
 	case reflect.TypeFor[[]string]():
 		return "strings"
+	case reflect.TypeFor[[][]string]():
+		return "lists of strings"
 	case reflect.TypeFor[map[string]string]():
 		return "table of strings"
 	}
 	switch t.Kind() {
 	case reflect.String:
 		return "string"
-	case reflect.Int:
+	case reflect.Int, reflect.Int64:
 		return "integer"
+	case reflect.Interface: // texts reads it
+		return "strings"
 	case reflect.Float64:
 		return "number"
 	case reflect.Bool:
@@ -177,6 +185,12 @@ func show(v reflect.Value) string {
 		return x.String()
 	case []string:
 		return strings.Join(x, ", ")
+	case [][]string:
+		parts := make([]string, len(x))
+		for i, p := range x {
+			parts[i] = strings.Join(p, " + ")
+		}
+		return strings.Join(parts, ", ")
 	case map[string]string:
 		return fmt.Sprintf("(%d entries)", len(x))
 	}

@@ -83,6 +83,15 @@ const (
 	maxText   = 4 << 10
 )
 
+// ReadManifestFile is ReadManifest for a file on disk.
+func ReadManifestFile(name string) (*abi.Manifest, error) {
+	b, err := readFile(name)
+	if err != nil {
+		return nil, err
+	}
+	return ReadManifest(b, name)
+}
+
 // ReadManifest reads elf.toml. file names it in errors.
 func ReadManifest(b []byte, file string) (*abi.Manifest, error) {
 	var f manifestFile

@@ -212,17 +212,17 @@ func (r *policyReader) packages(f *policyFile) packages.Rules {
 // error: nothing starts without its policy.
 func LoadPolicy(p Paths, project string) (*policy.Policy, error) {
 	var layers []policy.Layer
-	for _, f := range policyFiles(p, project) {
-		b, present, err := readIfPresent(f.file)
+	for _, f := range PolicyFiles(p, project) {
+		b, present, err := readIfPresent(f.Path)
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("reading the %s: %w", f.kind, err)
-		case !present && f.kind == policy.Extra:
-			return nil, &Error{File: f.file, Err: errors.New("ELFHOST_POLICY names this file, which does not exist")}
+			return nil, fmt.Errorf("reading the %s: %w", f.Kind, err)
+		case !present && f.Kind == policy.Extra:
+			return nil, &Error{File: f.Path, Err: errors.New("ELFHOST_POLICY names this file, which does not exist")}
 		case !present:
 			continue
 		}
-		l, err := ReadPolicy(b, f.kind, f.file)
+		l, err := ReadPolicy(b, f.Kind, f.Path)
 		if err != nil {
 			return nil, err
 		}
@@ -231,19 +231,21 @@ func LoadPolicy(p Paths, project string) (*policy.Policy, error) {
 	return policy.NewPolicy(layers...)
 }
 
-// policyLayer is a file that may hold a policy.
-type policyLayer struct {
-	kind policy.LayerKind
-	file string
+// PolicyFile is a place where a policy may lie.
+type PolicyFile struct {
+	Kind policy.LayerKind
+	Path string
 }
 
-func policyFiles(p Paths, project string) []policyLayer {
-	files := []policyLayer{{policy.System, p.SystemPolicy}, {policy.User, p.UserPolicy()}}
+// PolicyFiles lists the places where policies may lie, whether they exist or
+// not. project may be "".
+func PolicyFiles(p Paths, project string) []PolicyFile {
+	files := []PolicyFile{{policy.System, p.SystemPolicy}, {policy.User, p.UserPolicy()}}
 	if project != "" {
-		files = append(files, policyLayer{policy.Project, ProjectPolicy(project)})
+		files = append(files, PolicyFile{policy.Project, ProjectPolicy(project)})
 	}
 	if p.ExtraPolicy != "" {
-		files = append(files, policyLayer{policy.Extra, p.ExtraPolicy})
+		files = append(files, PolicyFile{policy.Extra, p.ExtraPolicy})
 	}
-	return slices.DeleteFunc(files, func(f policyLayer) bool { return f.file == "" })
+	return slices.DeleteFunc(files, func(f PolicyFile) bool { return f.Path == "" })
 }

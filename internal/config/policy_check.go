@@ -12,6 +12,17 @@ import (
 // maxProblems is how many problems of one file are told.
 const maxProblems = 100
 
+// CheckPolicyFile is CheckPolicy for a file on disk. The error is that it cannot
+// be read at all.
+func CheckPolicyFile(name string, kind policy.LayerKind) (problems []*Error, notes []string, err error) {
+	b, err := readFile(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	problems, notes = CheckPolicy(b, kind, name)
+	return problems, notes, nil
+}
+
 // CheckPolicy lists everything that is wrong with a policy.toml, in the order
 // of lines. notes say what is right but counts for nothing in a layer of this
 // kind. A syntax error hides what follows it.

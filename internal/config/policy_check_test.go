@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -120,5 +121,29 @@ func TestPackagesOfThePolicyFiles(t *testing.T) {
 	}
 	if pol.PluginCeiling().Allows("exec") || !pol.Ceiling().Allows("exec") {
 		t.Error("the ceiling of packages is that of plugins, not of builtin tools")
+	}
+}
+
+// The policies that SECURITY.md and README.md show are right, all of them.
+func TestPoliciesInTheDocuments(t *testing.T) {
+	for _, doc := range []string{"../../SECURITY.md", "../../README.md"} {
+		b, err := os.ReadFile(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for _, part := range strings.Split(string(b), "```toml\n")[1:] {
+			text, _, _ := strings.Cut(part, "```")
+			if !strings.Contains(text, "policy.toml") {
+				continue
+			}
+			n++
+			if problems, notes := CheckPolicy([]byte(text), policy.System, doc); len(problems)+len(notes) > 0 {
+				t.Errorf("%s: %v %v\n%s", doc, problems, notes, text)
+			}
+		}
+		if n == 0 {
+			t.Errorf("%s shows no policy", doc)
+		}
 	}
 }

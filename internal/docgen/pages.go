@@ -210,5 +210,16 @@ func configKeys(context.Context) ([]byte, error) {
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", k.Name, k.Type, k.Default, who, strings.ReplaceAll(k.Doc, "|", `\|`))
 	}
+	b.WriteString("\n## Policies\n\n`policy.toml` of the system, of the user, of a project, and the file that `ELFHOST_POLICY` names: each narrows the others, and a denial of any wins ([SECURITY.md](../SECURITY.md)). Keys marked *system* count in the system's alone, keys marked *user* in the system's and the user's. `elfhost policy check FILE` says what is wrong with one.\n\n| key | type | default | | |\n|---|---|---|---|---|\n")
+	for _, k := range config.PolicyKeys() {
+		who := ""
+		switch {
+		case k.System:
+			who = "system"
+		case k.User:
+			who = "user"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", k.Name, k.Type, k.Default, who, strings.ReplaceAll(k.Doc, "|", `\|`))
+	}
 	return b.Bytes(), nil
 }

@@ -14,7 +14,7 @@ type Code struct {
 // E11xx models, E12xx rights, E13xx plugins, E14xx limits, E15xx the machine.
 var codes = []Code{
 	{"E1001", ExitUsage, "wrong usage", "A flag, an argument or a verb is not one that elfhost has. `elfhost help` lists the verbs, `elfhost VERB --help` the flags of one."},
-	{"E1002", ExitUsage, "bad configuration", "A configuration, policy or grants file does not parse, or holds an unknown key. elfhost stops rather than run under rules it could not read. The error names the file and the line; `elfhost config explain KEY` shows what a key may hold."},
+	{"E1002", ExitUsage, "bad configuration", "A configuration, policy or grants file does not parse, or holds an unknown key. elfhost stops rather than run under rules it could not read. The error names the file and the line; `elfhost policy check` lists everything that is wrong with a policy, and `elfhost config explain KEY` shows what a key may hold."},
 	{"E1003", ExitUsage, "bad arguments for a tool", "The JSON after the tool's name is not an object, or does not fit the tool's schema. `elfhost tools NAME` shows the schema and an example."},
 	{"E1004", ExitUsage, "no such folder", "The folder given with --dir does not exist or is not a folder."},
 	{"E1101", ExitUsage, "no model", "No key for a model vendor is set and no local model server answers. Set ANTHROPIC_API_KEY or OPENAI_API_KEY, start Ollama or llama.cpp, or name one with --model. Without a model these work: demo, call, tools, plugin inspect."},

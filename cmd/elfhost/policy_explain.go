@@ -1,0 +1,238 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/host"
+	"github.com/elfhost/elfhost/host/policy"
+	"github.com/elfhost/elfhost/host/policy/packages"
+	"github.com/elfhost/elfhost/internal/app"
+	"github.com/elfhost/elfhost/internal/config"
+	"github.com/elfhost/elfhost/internal/fault"
+	"github.com/elfhost/elfhost/internal/term"
+)
+
+// explained is what `elfhost policy explain` says of one thing.
+type explained struct {
+	What     string             `json:"what"`
+	Verdict  string             `json:"verdict"` // "allowed", "denied", "asks", "open"
+	By       string             `json:"by,omitempty"`
+	Findings []packages.Finding `json:"findings"`
+	Then     string             `json:"then,omitempty"` // what else it takes
+}
+
+func policyExplain(s streams) *cobra.Command {
+	var f sessionFlags
+	var asJSON, plugin bool
+	c := &cobra.Command{
+		Use: "explain PACKAGE | TOOL JSON | CAPABILITY TARGET", Short: "Say which file and line decides about a package or a call",
+		Long: `Say what the policies here decide about a package, a call of a tool, or one use of
+a capability, and by which file and line. Nothing is called, asked or installed.
+
+A PACKAGE is a folder, or NAME or NAME@VERSION. Of a name, rules that ask for
+more than is known are shown as open.`,
+		Example: `  elfhost policy explain fetch@1.2.0
+  elfhost policy explain ./my-plugin
+  elfhost policy explain Bash '{"command": "git push"}'
+  elfhost policy explain net.http GET https://api.example.com/v1`,
+		Args: cobra.RangeArgs(1, 3),
+		RunE: func(c *cobra.Command, args []string) error {
+			f.noInput = true
+			a, err := f.session(c.Context(), s, app.Options{})
+			if err != nil {
+				return err
+			}
+			defer a.Close(context.WithoutCancel(c.Context()))
+			e, err := explain(c.Context(), a, args, plugin)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return json.NewEncoder(s.out).Encode(e)
+			}
+			return printExplained(s, e)
+		},
+	}
+	f.register(c)
+	c.Flags().BoolVar(&plugin, "plugin-use", false, "of a capability: as a plugin of others would use it")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+func explain(ctx context.Context, a *app.App, args []string, plugin bool) (*explained, error) {
+	word := args[0]
+	switch {
+	case abi.Capability(word).Known():
+		return explainUse(a, args, plugin)
+	case len(args) == 2 || len(args) == 1 && a.Registry.Has(word):
+		return explainCall(ctx, a, args)
+	case len(args) == 1:
+		return explainPackage(ctx, a, word)
+	}
+	return nil, fault.New("E1001", "`elfhost policy explain --help` has examples", "%q is no capability", word)
+}
+
+// explainUse asks the ceilings of all layers about one use.
+func explainUse(a *app.App, args []string, plugin bool) (*explained, error) {
+	u := policy.Use{Cap: abi.Capability(args[0])}
+	switch {
+	case len(args) == 2 && u.Cap != abi.NetHTTP:
+		u.Target = args[1]
+	case len(args) == 2:
+		u.Verb, u.Target = "GET", args[1]
+	case len(args) == 3:
+		u.Verb, u.Target = strings.ToUpper(args[1]), args[2]
+	case u.Cap != abi.ClockFine:
+		return nil, fault.New("E1001", "give a target too, such as: net.http GET https://api.example.com/v1", "%s alone is not a use", u.Cap)
+	}
+	if u.Cap == abi.Exec {
+		u.Target = strings.Join(strings.Fields(u.Target), "\x00")
+	}
+	e := &explained{What: strings.Join(args, " "), Verdict: "allowed", Findings: a.Policy.Why(u, plugin)}
+	for _, f := range e.Findings {
+		if f.Effect == packages.Deny {
+			e.Verdict = "denied"
+		}
+	}
+	if e.Verdict == "allowed" {
+		e.Then = "a tool or plugin still needs a grant for it: a policy gives nothing, it only limits"
+	}
+	return e, nil
+}
+
+// explainCall takes a call to a gate like the session's, with somebody who is
+// asked and says nothing.
+func explainCall(ctx context.Context, a *app.App, args []string) (*explained, error) {
+	sp, ok := a.Registry.Spec(args[0])
+	if !ok {
+		return nil, fault.New("E1301", "`elfhost tools` lists them", "there is no tool %q", args[0])
+	}
+	input := json.RawMessage("{}")
+	if len(args) == 2 {
+		input = json.RawMessage(args[1])
+	}
+	var object map[string]any
+	if err := json.Unmarshal(input, &object); err != nil {
+		return nil, fault.New("E1003", "", "the arguments are not a JSON object: %w", err)
+	}
+	var v host.Verdict
+	asked := &listener{}
+	g := &host.Gate{
+		Policy: a.Policy, Mode: a.Gate.Current(), Grants: a.Gate.Grants, Granted: a.Gate.Granted, Workspace: a.Gate.Workspace,
+		Approver: asked, Memory: a.Gate.Memory, Unconfined: a.Gate.Unconfined,
+		Audit: func(got host.Verdict) error { v = got; return nil },
+	}
+	err := g.Check(ctx, sp, host.Call{ID: "explain", Tool: sp.Name, Args: input, Caller: host.Caller{Session: a.Session}})
+	e := &explained{What: strings.Join(args, " "), Verdict: "allowed", By: v.By}
+	if asked.ask != nil {
+		e.Verdict, e.By = "asks", "person"
+		e.Then = "a person is asked; with nobody there it is denied"
+		for _, r := range a.Policy.Rules() {
+			if r.Effect == policy.Ask && r.Pattern.String() == v.Rule {
+				e.Findings = append(e.Findings, packages.Finding{Effect: packages.Open, Layer: r.Layer, Where: r.Where, Why: "the rule " + v.Rule + " wants a question"})
+			}
+		}
+		return e, nil
+	}
+	var d *host.Denied
+	if errors.As(err, &d) {
+		e.Verdict, e.By = "denied", d.Layer
+		e.Findings = append(e.Findings, packages.Finding{Effect: packages.Deny, Layer: d.Layer, Where: d.Where, Why: d.Why})
+		return e, nil
+	}
+	if v.Where != "" || v.Rule != "" {
+		e.Findings = append(e.Findings, packages.Finding{Effect: packages.Allow, Layer: v.By, Where: v.Where, Why: "the rule " + v.Rule + " covers it"})
+	}
+	e.Then = "what it reaches is checked again at each use"
+	return e, nil
+}
+
+// listener hears a question and leaves it unanswered.
+type listener struct{ ask *host.Ask }
+
+func (l *listener) Approve(_ context.Context, a host.Ask) (host.Answer, error) {
+	l.ask = &a
+	return host.Answer{}, errors.New("it was not put to anybody")
+}
+
+func explainPackage(_ context.Context, a *app.App, ref string) (*explained, error) {
+	f, err := factsOf(ref)
+	if err != nil {
+		return nil, err
+	}
+	r := a.Policy.Package(f)
+	e := &explained{What: strings.TrimSpace(f.Name + " " + f.Version), Verdict: "allowed", Findings: r.Findings}
+	switch {
+	case len(r.Denied()) > 0:
+		e.Verdict = "denied"
+		return e, nil
+	case len(r.Open()) > 0:
+		e.Verdict = "open"
+		return e, nil
+	}
+	var none []string
+	for _, n := range f.Needs {
+		if a.Policy.DescribePlugin(n.Cap) == "nothing" {
+			none = append(none, string(n.Cap))
+		}
+	}
+	if len(none) > 0 {
+		e.Then = "of what it asks for, the policy leaves it nothing of " + strings.Join(none, ", ")
+	}
+	return e, nil
+}
+
+// factsOf says what is known of a package: of a folder what its manifest says,
+// of a name no more than the name.
+func factsOf(ref string) (packages.Facts, error) {
+	if st, err := os.Stat(ref); err == nil && st.IsDir() {
+		m, err := config.ReadManifestFile(filepath.Join(ref, "elf.toml"))
+		if err != nil {
+			return packages.Facts{}, fault.Wrap("E1302", "", err)
+		}
+		abs, err := filepath.Abs(ref)
+		if err != nil {
+			return packages.Facts{}, err
+		}
+		return packages.Facts{Name: m.Name, Version: m.Version, Publisher: m.Publisher, Needs: m.Needs, Hub: "file://" + filepath.ToSlash(abs)}, nil
+	}
+	name, version, _ := strings.Cut(ref, "@")
+	if abi.CheckName(name) != nil {
+		return packages.Facts{}, fault.New("E1001", "a package is a folder, NAME or NAME@VERSION; a call is a tool and its JSON", "%q is neither a package nor a tool", ref)
+	}
+	return packages.Facts{Name: name, Version: version, Partial: true}, nil
+}
+
+func printExplained(s streams, e *explained) error {
+	by := map[string]string{"safe": "the safe set", "mode": "the session's mode", "rule": "a remembered answer"}[e.By]
+	if by == "" {
+		by = e.By
+	}
+	if by != "" {
+		by = " (" + by + ")"
+	}
+	fmt.Fprintf(s.out, "%s: %s%s\n", term.Line(e.What), e.Verdict, term.Line(by))
+	for _, f := range e.Findings {
+		where := f.Where
+		if where == "" {
+			where = f.Layer
+		}
+		fmt.Fprintf(s.out, "  %-5s  %s  %s\n", f.Effect, term.Line(where), term.Line(f.Why))
+	}
+	if len(e.Findings) == 0 && e.Verdict == "allowed" {
+		fmt.Fprintln(s.out, "  no policy file says anything about it")
+	}
+	if e.Then != "" {
+		fmt.Fprintf(s.out, "  %s\n", term.Line(e.Then))
+	}
+	return nil
+}
