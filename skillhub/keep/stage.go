@@ -1,0 +1,270 @@
+package keep
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/elfhost/elfhost/skillhub"
+	"github.com/elfhost/elfhost/skillhub/pack"
+)
+
+const stageLock = ".lock"
+
+// Stage is a package on its way in: fetched and unpacked beside the store, for
+// a person to look at. Close it; without Commit nothing of it stays.
+type Stage struct {
+	Digest   skillhub.Digest // of the archive
+	Size     int64
+	Contents *pack.Contents
+
+	store *Store
+	dir   string
+	lock  *os.File
+	blob  *os.File
+	opt   pack.Options
+}
+
+// Stage makes room for a package. Write its archive to the stage, then Unpack.
+func (s *Store) Stage() (*Stage, error) {
+	tmp := filepath.Join(s.Dir, "tmp")
+	fail := func(err error) (*Stage, error) { return nil, fmt.Errorf("making room for a package: %w", err) }
+	if err := errors.Join(s.step("stage: make"), os.MkdirAll(tmp, 0o700)); err != nil {
+		return fail(err)
+	}
+	dir, err := os.MkdirTemp(tmp, "")
+	if err != nil {
+		return fail(err)
+	}
+	g := &Stage{store: s, dir: dir}
+	if g.lock, err = os.OpenFile(filepath.Join(dir, stageLock), os.O_CREATE|os.O_RDWR|os.O_EXCL, 0o600); err == nil {
+		if _, err = tryLock(g.lock); err == nil {
+			g.blob, err = os.OpenFile(g.archive(), os.O_CREATE|os.O_RDWR|os.O_EXCL, 0o600)
+		}
+	}
+	if err != nil {
+		g.Close()
+		return fail(err)
+	}
+	return g, nil
+}
+
+func (g *Stage) archive() string { return filepath.Join(g.dir, "archive") }
+func (g *Stage) files() string   { return filepath.Join(g.dir, "files") }
+
+// Write takes the archive's bytes, skillhub.MaxArchive of them at the most.
+func (g *Stage) Write(p []byte) (int, error) {
+	if g.Size+int64(len(p)) > skillhub.MaxArchive {
+		return 0, fmt.Errorf("the archive is over %d bytes", skillhub.MaxArchive)
+	}
+	if err := g.store.step("stage: archive"); err != nil {
+		return 0, err
+	}
+	n, err := g.blob.Write(p)
+	g.Size += int64(n)
+	return n, err
+}
+
+// Unpack checks the archive against the digest that was promised ("" is none)
+// before anything reads it (HUB-05), and unpacks it.
+func (g *Stage) Unpack(ctx context.Context, want skillhub.Digest, o pack.Options) error {
+	sum := sha256.New()
+	if _, err := g.blob.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	if _, err := io.Copy(sum, g.blob); err != nil {
+		return fmt.Errorf("reading the archive: %w", err)
+	}
+	g.Digest = skillhub.DigestSum(sum.Sum(nil))
+	if want != "" && g.Digest != want {
+		return fmt.Errorf("%w: the archive is %s, and %s was promised", skillhub.ErrMismatch, g.Digest, want)
+	}
+	if _, err := g.blob.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	if err := os.Mkdir(g.files(), 0o755); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(g.files())
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	g.opt = o
+	g.Contents, err = pack.Unpack(ctx, g.blob, sink{pack.Dir{Root: root, Sync: true}, g.store}, o)
+	return err
+}
+
+// sink tells tests of each file.
+type sink struct {
+	pack.Dir
+	s *Store
+}
+
+func (k sink) Create(name string) (io.WriteCloser, error) {
+	if err := k.s.step("stage: file"); err != nil {
+		return nil, err
+	}
+	return k.Dir.Create(name)
+}
+
+// FS are the unpacked files.
+func (g *Stage) FS() fs.FS { return os.DirFS(g.files()) }
+
+// Dir is the folder of the unpacked files, until Commit.
+func (g *Stage) Dir() string { return g.files() }
+
+// ErrEdited is in the error for files of the store that are not those of their
+// package any more.
+var ErrEdited = errors.New("files were changed after they were installed")
+
+// Commit puts the package into the store and, in the same step, changes the
+// lock file by edit. pinned is what the tools were shown to be. After an error
+// the lock file is as before.
+func (g *Stage) Commit(ctx context.Context, pinned Pinned, edit func(*Lock) error) error {
+	s := g.store
+	unlock, err := s.exclusive(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	l, _, err := readLock(s.Lock)
+	if err != nil {
+		return err
+	}
+	if err := edit(l); err != nil {
+		return err
+	}
+	if err := g.place(pinned); err != nil {
+		return fmt.Errorf("storing the package: %w", err)
+	}
+	return s.write(l)
+}
+
+// place moves the bytes to where their digest says. Bytes that no lock file
+// names do no harm, so none of this is the step.
+func (g *Stage) place(pinned Pinned) error {
+	s := g.store
+	for _, dir := range []string{"blobs", "files", "pins"} {
+		if err := os.MkdirAll(filepath.Join(s.Dir, dir), 0o700); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(s.step("place: blob"), g.blob.Sync()); err != nil {
+		return err
+	}
+	if err := os.Rename(g.archive(), s.Blob(g.Digest)); err != nil {
+		return err
+	}
+	if err := s.step("place: files"); err != nil {
+		return err
+	}
+	switch edited, err := s.edited(g.Digest, g.Contents); {
+	case errors.Is(err, fs.ErrNotExist):
+		if err := os.Rename(g.files(), s.Files(g.Digest)); err != nil {
+			return err
+		}
+	case err != nil:
+		return err
+	case len(edited) > 0:
+		return fmt.Errorf("%w: %q in %s", ErrEdited, edited, s.Files(g.Digest))
+	}
+	b, err := json.Marshal(pinned)
+	if err != nil {
+		return err
+	}
+	if err := s.replace(s.pinFile(g.Digest), b, "place: pin"); err != nil {
+		return err
+	}
+	return errors.Join(syncDir(filepath.Join(s.Dir, "blobs")), syncDir(filepath.Join(s.Dir, "files")))
+}
+
+// Close removes what was not committed.
+func (g *Stage) Close() error {
+	var errs []error
+	if g.blob != nil {
+		errs = append(errs, g.blob.Close())
+	}
+	errs = append(errs, os.RemoveAll(g.dir))
+	if g.lock != nil {
+		errs = append(errs, g.lock.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// edited lists the files that differ from those of the package, are missing,
+// or came to it. The error is fs.ErrNotExist where none are there.
+func (s *Store) edited(d skillhub.Digest, c *pack.Contents) ([]string, error) {
+	dir := s.Files(d)
+	if _, err := os.Stat(dir); err != nil {
+		return nil, err
+	}
+	var bad []string
+	want := map[string]pack.File{}
+	for _, f := range c.Files {
+		if !f.Left {
+			want[f.Name] = f
+		}
+	}
+	err := filepath.WalkDir(dir, func(p string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		rel, err := filepath.Rel(dir, p)
+		if err != nil {
+			return err
+		}
+		name := filepath.ToSlash(rel)
+		f, ok := want[name]
+		delete(want, name)
+		if !ok || !e.Type().IsRegular() || !same(p, f) {
+			bad = append(bad, name)
+		}
+		return nil
+	})
+	for name := range want {
+		bad = append(bad, name)
+	}
+	slices.Sort(bad)
+	return bad, err
+}
+
+func same(path string, f pack.File) bool {
+	b, err := readFile(path, f.Size)
+	return err == nil && skillhub.DigestOf(b) == f.Digest
+}
+
+// Verify holds the store against the lock file: the archive's digest, then each
+// file against the archive. It lists what differs, and repairs nothing.
+func (s *Store) Verify(ctx context.Context, p Pin) (edited []string, err error) {
+	b, err := readFile(s.Blob(p.Digest), skillhub.MaxArchive)
+	if err != nil {
+		return nil, fmt.Errorf("the archive: %w", err)
+	}
+	if got := skillhub.DigestOf(b); got != p.Digest {
+		return nil, fmt.Errorf("%w: the archive is %s, and %s is pinned", ErrEdited, got, p.Digest)
+	}
+	c, err := pack.Unpack(ctx, bytes.NewReader(b), nil, p.options())
+	if err != nil {
+		return nil, err
+	}
+	if edited, err = s.edited(p.Digest, c); err != nil {
+		return nil, fmt.Errorf("the files: %w", err)
+	}
+	if _, err := s.pinned(p); err != nil {
+		edited = append(edited, "pins/"+filepath.Base(s.pinFile(p.Digest)))
+	}
+	return edited, nil
+}
+
+func (p Pin) options() pack.Options {
+	return pack.Options{WithoutScripts: p.WithoutScripts, Foreign: p.Foreign}
+}
