@@ -20,9 +20,13 @@ func (g *Gate) askCall(ctx context.Context, s Spec, c Call, ruling policy.Ruling
 
 // askEach asks about a program that nothing holds: once, and never for longer.
 func (g *Gate) askEach(ctx context.Context, s Spec, c Call, ruling policy.Ruling, v *Verdict) *Denied {
+	now, risk := "no kernel sandbox works on this machine, so each command is asked about", "it runs unsandboxed, with all the rights of the person"
+	if g.Terminal != "" {
+		now = "commands run in " + g.Terminal + ", so each one is asked about"
+		risk = "it runs in " + g.Terminal + ", outside the kernel sandbox, with all the rights of the person"
+	}
 	return g.ask(ctx, Ask{
-		Call: c, Spec: s, Why: why(c.Caller), Final: true, Now: "no kernel sandbox works on this machine, so each command is asked about",
-		Risks: append([]string{"it runs unsandboxed, with all the rights of the person"}, ruling.Risks...),
+		Call: c, Spec: s, Why: why(c.Caller), Final: true, Now: now, Risks: append([]string{risk}, ruling.Risks...),
 	}, v)
 }
 

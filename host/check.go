@@ -29,7 +29,7 @@ type gateState struct {
 func (g *Gate) Child(m Mode) *Gate {
 	return &Gate{
 		Policy: g.Policy, Mode: m.Narrower(g.Current()), Grants: g.Grants, Granted: g.Granted, Workspace: g.Workspace,
-		Approver: g.Approver, Memory: g.Memory, Unconfined: g.Unconfined, Before: g.Before, Audit: g.Audit, state: gateState{parent: g},
+		Approver: g.Approver, Memory: g.Memory, Unconfined: g.Unconfined, Terminal: g.Terminal, Before: g.Before, Audit: g.Audit, state: gateState{parent: g},
 	}
 }
 

@@ -38,6 +38,9 @@ type Gate struct {
 	// Unconfined says that no kernel sandbox holds the programs which builtin
 	// tools run: each command is asked about, whatever the mode and the rules.
 	Unconfined bool
+	// Terminal names what runs those programs in place of a kernel sandbox, for
+	// the question: "the editor's terminal". "": nothing does, none works here.
+	Terminal string
 	// Before is asked about each call that neither policy nor mode has refused,
 	// before anybody else is. Its error refuses the call; the text is the
 	// reason. It must be safe for concurrent use. Nil: nothing is asked.

@@ -65,6 +65,9 @@ func (o *outcome) output() string {
 		return clean(o.text)
 	}
 	head, tail := clean(o.text[:o.head]), clean(o.text[o.head:])
+	if o.total == 0 { // nobody counted
+		return fmt.Sprintf("… the beginning left out (truncated) …\n%s", tail)
+	}
 	return fmt.Sprintf("%s\n… %s left out (truncated) …\n%s", strings.TrimSuffix(head, "\n"), size(max(o.total-int64(len(o.text)), 1)), tail)
 }
 

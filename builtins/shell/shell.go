@@ -114,8 +114,11 @@ func (s *Shell) Tools() []host.Tool {
 	}
 	spec := tool.Spec(texts, name, host.KindExecute)
 	spec.MaxOutput = -1 // bounded here, with head and tail
-	if s.Runner.Sandbox.Kind == "" {
+	if s.Runner.Sandbox.Kind == "" && s.Runner.Terminal == nil {
 		spec.Description += "\n\nNo kernel sandbox is in force on this machine: every command runs with all the rights of the person."
+	}
+	if s.Runner.Terminal != nil {
+		spec.Description += "\n\nCommands run in the person's editor, in its environment and with its network. Of a long output the tail is kept."
 	}
 	jobs := tool.Spec(texts, "BashJob", host.KindOther)
 	jobs.Name, jobs.MaxOutput = watch, -1
@@ -214,7 +217,7 @@ func (s *Shell) execute(ctx context.Context, c host.Call, r request) (abi.Result
 		return abi.Result{}, err
 	}
 	log := s.logFile(c.ID)
-	p.Log = log
+	p.Log, p.Call = log, c.ID
 	if marker != "" {
 		p.Output += 4096 // the marker and a path
 	}
@@ -222,6 +225,9 @@ func (s *Shell) execute(ctx context.Context, c host.Call, r request) (abi.Result
 	if err != nil && ctx.Err() == nil {
 		removeLog(log)
 		return abi.Result{}, err
+	}
+	if exit.Sandbox == reach.InTerminal {
+		log = "" // it keeps none
 	}
 	o := newOutcome(exit, r)
 	if marker != "" {

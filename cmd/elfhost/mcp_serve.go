@@ -119,11 +119,7 @@ func showQuestion(a host.Ask) (mcp.Question, bool) {
 	if !ok {
 		return mcp.Question{}, false
 	}
-	var out mcp.Question
-	lines := []string{q.Head}
-	for _, r := range q.Rows {
-		lines = append(lines, "  "+r[0]+"  "+strings.ReplaceAll(r[1], "\n", "\n      "))
-	}
+	out := mcp.Question{Text: q.Body()}
 	for _, c := range q.Choices {
 		if c.Unfold || c.Reason {
 			continue
@@ -134,6 +130,5 @@ func showQuestion(a host.Ask) (mcp.Question, bool) {
 		out.Choices = append(out.Choices, c.Text)
 		out.Answers = append(out.Answers, c.Answer)
 	}
-	out.Text = strings.Join(lines, "\n")
 	return out, true
 }

@@ -50,7 +50,7 @@ func newRoot(s streams) *cobra.Command {
 		&cobra.Group{ID: "machine", Title: "This machine:"},
 	)
 	for group, verbs := range map[string][]*cobra.Command{
-		"work":    {runVerb(s), chatVerb(s), sessionVerb(s), callVerb(s), replayVerb(s), demoVerb(s)},
+		"work":    {runVerb(s), chatVerb(s), acpVerb(s), sessionVerb(s), callVerb(s), replayVerb(s), demoVerb(s)},
 		"rights":  {toolsVerb(s), mcpVerb(s), pluginVerb(s), grantVerb(s), policyVerb(s), skillVerb(s), trustVerb(s), secretVerb(s), auditVerb(s)},
 		"machine": {doctorVerb(s), modelsVerb(s), configVerb(s), explainVerb(s), schemaVerb(s), grammarVerb(s), gcVerb(s), versionVerb(s)},
 	} {

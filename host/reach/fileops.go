@@ -72,6 +72,9 @@ func (t *Tree) fromEditor(ctx context.Context, r policy.Rights, name string, lim
 	if p.m == nil || p.m.Hidden {
 		return nil, errors.ErrUnsupported
 	}
+	if info, err := p.m.root.Lstat(filepath.FromSlash(p.rel)); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.ErrUnsupported // nothing that an editor could hold newer text of
+	}
 	data, err := t.Editor.ReadFile(ctx, filepath.Join(p.m.Dir, filepath.FromSlash(p.rel)))
 	if err == nil && int64(len(data)) > limit {
 		return nil, tooLarge(limit)

@@ -26,6 +26,20 @@ func (rootInfo) ModTime() time.Time { return time.Time{} }
 func (rootInfo) IsDir() bool        { return true }
 func (rootInfo) Sys() any           { return nil }
 
+// unsaved describes a file that an Editor holds and the disk does not.
+type unsaved struct {
+	name string
+	size int64
+	time time.Time
+}
+
+func (u unsaved) Name() string       { return u.name }
+func (u unsaved) Size() int64        { return u.size }
+func (u unsaved) Mode() fs.FileMode  { return 0o644 }
+func (u unsaved) ModTime() time.Time { return u.time }
+func (u unsaved) IsDir() bool        { return false }
+func (u unsaved) Sys() any           { return nil }
+
 // dirEntry is an Entry of a listed folder. Its Info outlives the open folder.
 type dirEntry struct {
 	e Entry

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,11 +22,15 @@ import (
 // kernel sandbox. Safe for concurrent use.
 type Runner struct {
 	Sandbox Sandbox
+	// Terminal, if set, takes the programs of Run in place of Sandbox. Those of
+	// Start, which have no caller that waits, stay here.
+	Terminal Terminal
 }
 
 // Program is what to run.
 type Program struct {
 	Argv []string // Argv[0] is an absolute path, or a name looked up in Env's PATH
+	Call string   // the call that runs it, for a Terminal; may be ""
 	Dir  string   // absolute host path
 	// Env is the whole environment, "K=V"; nil: CleanEnv.
 	Env   []string
@@ -73,13 +76,16 @@ type Exit struct {
 	Truncated bool
 	Total     int64 // bytes written, kept or not
 	Wall      time.Duration
-	Sandbox   string // rung in force: "bubblewrap", "namespaces", "landlock", "none"
+	Sandbox   string // rung in force: "bubblewrap", "namespaces", "landlock", "none", or InTerminal
 }
 
 // Run runs a program to its end. A program that fails is an Exit, not an error;
 // an error means that it did not start, was denied, or that the context ended
 // (then the Exit still holds its output).
 func (r *Runner) Run(ctx context.Context, rights policy.Rights, p Program) (Exit, error) {
+	if r.Terminal != nil {
+		return r.inTerminal(ctx, rights, p)
+	}
 	j, err := r.Start(ctx, rights, p)
 	if err != nil {
 		return Exit{}, err
@@ -98,35 +104,9 @@ const (
 // Start starts a program that goes on after Start's caller has left: ctx
 // bounds the start alone. Wait for the job, or Kill it and then Wait.
 func (r *Runner) Start(ctx context.Context, rights policy.Rights, p Program) (*Job, error) {
-	if len(p.Argv) == 0 || !filepath.IsAbs(p.Dir) {
-		return nil, fmt.Errorf("a program needs a command and an absolute folder: %w", abi.ErrInvalid)
-	}
-	for _, a := range p.Argv {
-		if strings.IndexByte(a, 0) >= 0 {
-			return nil, fmt.Errorf("an argument holds a NUL byte: %w", abi.ErrInvalid)
-		}
-	}
-	if p.Env == nil {
-		p.Env = CleanEnv()
-	}
-	path, err := lookPath(p.Argv[0], p.Env)
-	if err != nil {
+	if err := r.prepare(ctx, rights, &p); err != nil {
 		return nil, err
 	}
-	use := p.Use
-	if use.Cap == "" {
-		use = policy.Use{Cap: abi.Exec, Target: strings.Join(append([]string{path}, p.Argv[1:]...), "\x00")}
-		if path != p.Argv[0] {
-			use.Name = p.Argv[0]
-		}
-	}
-	if err := rights.Check(ctx, use); err != nil {
-		return nil, err
-	}
-	if info, err := os.Stat(p.Dir); err != nil || !info.IsDir() {
-		return nil, fmt.Errorf("the folder %q to run in is not there: %w", p.Dir, fs.ErrNotExist)
-	}
-	p.Argv = append([]string{path}, p.Argv[1:]...)
 	cmd, clean, err := r.Sandbox.command(p)
 	if err != nil {
 		return nil, fmt.Errorf("preparing the sandbox: %w", err)
@@ -140,7 +120,7 @@ func (r *Runner) Start(ctx context.Context, rights policy.Rights, p Program) (*J
 	}
 	if err := j.launch(p); err != nil {
 		clean()
-		return nil, fmt.Errorf("starting %q: %w", path, err)
+		return nil, fmt.Errorf("starting %q: %w", p.Argv[0], err)
 	}
 	return j, nil
 }

@@ -12,6 +12,7 @@ import (
 	"path"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host/policy"
@@ -129,7 +130,11 @@ func (t *Tree) toEditor(ctx context.Context, p place, data io.Reader, o WriteOpt
 	if err != nil {
 		return nil, err
 	}
-	return p.m.root.Lstat(filepath.FromSlash(p.rel))
+	info, err := p.m.root.Lstat(filepath.FromSlash(p.rel))
+	if errors.Is(err, fs.ErrNotExist) { // the editor has it, and has not saved it yet
+		return unsaved{path.Base(p.rel), int64(len(text)), time.Now()}, nil
+	}
+	return info, err
 }
 
 // maxEditorFile is the most that is handed to an editor; larger goes to the disk.

@@ -20,6 +20,7 @@ import (
 	"github.com/elfhost/elfhost/builtins/control"
 	"github.com/elfhost/elfhost/builtins/files"
 	"github.com/elfhost/elfhost/host"
+	"github.com/elfhost/elfhost/host/acp"
 	"github.com/elfhost/elfhost/host/agent"
 	"github.com/elfhost/elfhost/host/archive"
 	"github.com/elfhost/elfhost/host/audit"
@@ -52,6 +53,10 @@ type Options struct {
 	Files    files.State   // what was read; nil: a new one in memory
 	Compiler string        // the program that knows compile.Verb, mostly this one; "": no plugin can be called
 	Terminal io.Writer     // where a bell may be rung; nil: nowhere
+	Client   *acp.Client   // the editor that the session is for; nil: none
+	Servers  []acp.Server  // MCP servers that it brought along
+	// OwnTerminals keeps commands in our kernel sandbox where Client has terminals.
+	OwnTerminals bool
 }
 
 // App is one session, ready to work. Close it.
@@ -94,14 +99,18 @@ type App struct {
 
 // Open assembles a session.
 func Open(ctx context.Context, o Options) (*App, error) {
-	a := &App{opt: o, env: o.Env, Session: o.Session}
-	if a.env == nil {
-		a.env = os.Getenv
-	}
+	a := &App{opt: o, env: o.env(), Session: o.Session}
 	if err := a.open(ctx); err != nil {
 		return nil, errors.Join(err, a.Close(context.WithoutCancel(ctx)))
 	}
 	return a, nil
+}
+
+func (o Options) env() func(string) string {
+	if o.Env == nil {
+		return os.Getenv
+	}
+	return o.Env
 }
 
 func (a *App) open(ctx context.Context) error {

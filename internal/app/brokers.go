@@ -71,6 +71,9 @@ func (a *App) openTree() error {
 		return fault.New("E1004", "", "opening the workspace %q: %w", a.Dir, err)
 	}
 	tree.DenyMultilink, _ = a.Policy.DenyMultilink()
+	if a.opt.Client != nil {
+		tree.Editor = a.opt.Client
+	}
 	a.Tree = tree
 	a.closing(tree.Close)
 	return nil

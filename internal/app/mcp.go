@@ -91,7 +91,7 @@ func (a *App) openMCP() error {
 	if err != nil {
 		return err
 	}
-	for _, s := range servers {
+	for _, s := range append(servers, a.editorServers(servers)...) {
 		if err := a.MCP.Add(s); err != nil {
 			a.note("the MCP server %s is left out: %v", s.Name, err)
 		}
@@ -199,14 +199,19 @@ func (a *App) server(name string, s config.MCPServer) (mcp.Server, error) {
 	if err != nil {
 		return m, err
 	}
+	return m, a.entitle(&m)
+}
+
+// entitle gives a server the rights to be started or reached.
+func (a *App) entitle(m *mcp.Server) (err error) {
 	rights := policy.Unlimited()
 	if g, ok := m.Grant(); ok {
 		if rights, err = policy.New("the MCP server's configuration", g); err != nil {
-			return m, err
+			return err
 		}
 	}
 	m.Rights = policy.Rights{Grants: rights.Meet(a.Policy.Ceiling())}
-	return m, nil
+	return nil
 }
 
 // servesTool reports whether a name points to an MCP server of this session,

@@ -7,6 +7,7 @@ import (
 	"github.com/elfhost/elfhost/builtins/search"
 	"github.com/elfhost/elfhost/builtins/shell"
 	"github.com/elfhost/elfhost/host"
+	"github.com/elfhost/elfhost/host/reach"
 )
 
 // step is one part of the registration. Its tools are added together.
@@ -46,12 +47,25 @@ func (a *App) acp() bool { return a.opt.Dialect == "acp" }
 func shellTools(_ context.Context, a *App) ([]host.Tool, error) {
 	a.Runner.Sandbox = <-a.kernel
 	a.Gate.Unconfined = a.Runner.Sandbox.Kind == ""
+	if a.terminal() != nil {
+		a.Gate.Unconfined, a.Gate.Terminal = true, "a terminal of "+a.opt.Client.Name()
+	}
 	sh, err := a.newShell(a.SessionDir())
 	if err != nil {
 		return nil, err
 	}
 	a.closing(sh.Close)
 	return sh.Tools(), nil
+}
+
+// terminal is the editor's, where commands may run in it: it knows nothing of
+// our kernel sandbox, and a policy that requires one keeps them here.
+func (a *App) terminal() reach.Terminal {
+	must, _ := a.Policy.RequireSandbox()
+	if must || a.opt.Client == nil || a.opt.OwnTerminals || !a.opt.Client.HasTerminals() {
+		return nil
+	}
+	return a.opt.Client
 }
 
 // newShell makes the shell of the main agent, or of a sub-agent, which has a
@@ -63,7 +77,7 @@ func (a *App) newShell(logs string) (*shell.Shell, error) {
 		read = append(read, m.Dir) // for the scripts in them
 	}
 	return shell.New(shell.Options{
-		Tree: a.Tree, Runner: a.Runner, ACP: a.acp(), Logs: logs,
+		Tree: a.Tree, Runner: &reach.Runner{Sandbox: a.Runner.Sandbox, Terminal: a.terminal()}, ACP: a.acp(), Logs: logs,
 		Timeout: a.Config.ExecTimeout.Duration, Ceiling: a.Policy.ExecTime(), Sandboxed: must,
 		Read: read,
 	})

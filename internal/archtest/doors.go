@@ -81,6 +81,7 @@ var touches = []touch{
 	{"github.com/tetratelabs/wazero/", []string{"host/sandbox", "host/sandbox/...", "host/foreign/...", "builtins/outline", "internal/bench"}, "one engine, behind the sandbox"},
 	{"github.com/extism/go-sdk", []string{"host/foreign/...", "internal/bench"}, "Extism's manifest types, and the bench peer"},
 	{"github.com/mark3labs/mcp-go/", []string{"host/mcp", "internal/bench"}, "MCP has one room"},
+	{"github.com/coder/acp-go-sdk", []string{"host/acp"}, "ACP has one room"},
 	{"github.com/santhosh-tekuri/jsonschema/v5", []string{"host/schema"}, "schemas are compiled with our own loader only"},
 	{"modernc.org/sqlite", []string{"host/store", "internal/bench"}, "nothing above the store knows what it is; the bench measures the bare engine"},
 	{"github.com/theupdateframework/go-tuf/v2/", []string{"skillhub/hub"}, "the hub's metadata has one room"},

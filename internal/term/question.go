@@ -95,6 +95,15 @@ func RuleText(r host.Rule) string {
 	return Line(r.Pattern)
 }
 
+// Body is the question without its answers and without styles.
+func (q Question) Body() string {
+	lines := []string{q.Head}
+	for _, r := range q.Rows {
+		lines = append(lines, "  "+r[0]+"  "+strings.ReplaceAll(r[1], "\n", "\n      "))
+	}
+	return strings.Join(lines, "\n")
+}
+
 // Render writes the question as text. Every byte of it is safe to show.
 func (q Question) Render(s Style) string {
 	var b strings.Builder

@@ -1,0 +1,320 @@
+package acp
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/elfhost/elfhost/host"
+)
+
+// session is an open one.
+type session struct {
+	*Session
+	client *Client
+
+	mu       sync.Mutex
+	turn     *turn // that runs
+	gone     bool  // no turn may begin any more
+	commands string
+}
+
+// turn is the work on one prompt.
+type turn struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// begin makes a turn of a session the one that runs.
+func (ses *session) begin(ctx context.Context) (context.Context, *turn, error) {
+	ses.mu.Lock()
+	defer ses.mu.Unlock()
+	switch {
+	case ses.gone:
+		return nil, nil, &Error{NotFound, "the session is closed"}
+	case ses.turn != nil:
+		return nil, nil, sdk.NewInvalidRequest(map[string]any{"error": "the session works on a prompt: wait for its answer, or cancel it"})
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ses.turn = &turn{cancel: cancel, done: make(chan struct{})}
+	return ctx, ses.turn, nil
+}
+
+func (ses *session) end(t *turn) {
+	ses.mu.Lock()
+	defer ses.mu.Unlock()
+	t.cancel()
+	ses.turn = nil
+	close(t.done)
+}
+
+// idle refuses what may not be changed while a turn runs.
+func (ses *session) idle() error {
+	ses.mu.Lock()
+	defer ses.mu.Unlock()
+	if ses.turn != nil {
+		return sdk.NewInvalidRequest(map[string]any{"error": "the session works on a prompt"})
+	}
+	return nil
+}
+
+// find gives an open session.
+func (s *server) find(id sdk.SessionId) (*session, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ses := s.sessions[string(id)]; ses != nil {
+		return ses, nil
+	}
+	return nil, &Error{NotFound, fmt.Sprintf("there is no open session %q", clip(string(id), 100))}
+}
+
+// wanted checks what a client says of the session that it wants.
+func (s *server) wanted(cwd string, more []string, servers []sdk.McpServer, resume string) (Setup, error) {
+	switch {
+	case !filepath.IsAbs(cwd):
+		return Setup{}, invalid("cwd is an absolute path, not %q", clip(cwd, 200))
+	case len(more) > 0:
+		return Setup{}, invalid("additionalDirectories are not supported: a session works in one folder")
+	}
+	list, err := serversOf(servers)
+	return Setup{Dir: cwd, Resume: resume, Servers: list}, err
+}
+
+// open gives a client the session that it wants.
+func (s *server) open(ctx context.Context, w Setup) (*session, error) {
+	if err := s.admit(); err != nil {
+		return nil, err
+	}
+	w.Client = newClient(s, w.Dir)
+	made, err := s.Open(ctx, w)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.opening--
+	if err != nil {
+		return nil, err
+	}
+	ses := &session{Session: made, client: w.Client}
+	if s.closed || s.sessions[made.ID] != nil {
+		go func() { _ = s.drop(context.WithoutCancel(ctx), ses) }()
+		return nil, errGone
+	}
+	w.Client.attach(made)
+	s.sessions[made.ID] = ses
+	return ses, nil
+}
+
+// admit keeps a place for one more session.
+func (s *server) admit() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return errGone
+	}
+	if len(s.sessions)+s.opening >= maxSessions {
+		return invalid("%d sessions are open: close one first", maxSessions)
+	}
+	s.opening++
+	return nil
+}
+
+// drop ends a session: its turn, then all that it started.
+func (s *server) drop(ctx context.Context, ses *session) error {
+	ctx, cancel := context.WithTimeout(ctx, closeTime)
+	defer cancel()
+	ses.mu.Lock()
+	ses.gone = true
+	t := ses.turn
+	ses.mu.Unlock()
+	if t != nil {
+		t.cancel()
+		select {
+		case <-t.done:
+		case <-ctx.Done():
+		}
+	}
+	err := ses.Close(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sessions[ses.ID] == ses {
+		delete(s.sessions, ses.ID)
+	}
+	return err
+}
+
+func (s *server) newSession(ctx context.Context, q request, p *sdk.NewSessionRequest) (any, error) {
+	q.taken()
+	w, err := s.wanted(p.Cwd, p.AdditionalDirectories, p.McpServers, "")
+	if err != nil {
+		return nil, err
+	}
+	ses, err := s.open(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	s.greet(q, ses)
+	return sdk.NewSessionResponse{
+		SessionId: sdk.SessionId(ses.ID), Modes: ses.modes(), Models: ses.models(), ConfigOptions: ses.options(),
+	}, nil
+}
+
+// again opens an earlier session. One that this client has open already is
+// closed first: an editor that lost its window loads it anew.
+func (s *server) again(ctx context.Context, id, cwd string, more []string, servers []sdk.McpServer) (*session, error) {
+	if id == "" {
+		return nil, &Error{NotFound, "there is no session without a name"}
+	}
+	w, err := s.wanted(cwd, more, servers, id)
+	if err != nil {
+		return nil, err
+	}
+	if old, err := s.find(sdk.SessionId(id)); err == nil {
+		if err := old.idle(); err != nil {
+			return nil, err
+		}
+		if err := s.drop(ctx, old); err != nil {
+			return nil, err
+		}
+	}
+	return s.open(ctx, w)
+}
+
+func (s *server) loadSession(ctx context.Context, q request, p *sdk.LoadSessionRequest) (any, error) {
+	q.taken()
+	ses, err := s.again(ctx, string(p.SessionId), p.Cwd, p.AdditionalDirectories, p.McpServers)
+	if err != nil {
+		return nil, err
+	}
+	if err := ses.replay(ctx); err != nil {
+		return nil, err
+	}
+	s.greet(q, ses)
+	return sdk.LoadSessionResponse{Modes: ses.modes(), Models: ses.models(), ConfigOptions: ses.options()}, nil
+}
+
+func (s *server) resumeSession(ctx context.Context, q request, p *sdk.ResumeSessionRequest) (any, error) {
+	q.taken()
+	ses, err := s.again(ctx, string(p.SessionId), p.Cwd, p.AdditionalDirectories, p.McpServers)
+	if err != nil {
+		return nil, err
+	}
+	s.greet(q, ses)
+	return sdk.ResumeSessionResponse{Modes: ses.modes(), Models: ses.models(), ConfigOptions: ses.options()}, nil
+}
+
+// greet tells what a client can only take once it knows the session, after the answer.
+func (s *server) greet(q request, ses *session) {
+	s.out.then(q.id, func() {
+		ses.offer(s.ctx)
+		ses.notes()
+		ses.usage()
+	})
+}
+
+func (s *server) closeSession(ctx context.Context, q request, p *sdk.CloseSessionRequest) (any, error) {
+	ses, err := s.find(p.SessionId)
+	if err != nil {
+		return nil, err
+	}
+	q.taken()
+	return sdk.CloseSessionResponse{}, s.drop(context.WithoutCancel(ctx), ses)
+}
+
+// listed is how many sessions a list names at once.
+const listed = 50
+
+func (s *server) listSessions(ctx context.Context, q request, p *sdk.ListSessionsRequest) (any, error) {
+	q.taken()
+	if s.List == nil {
+		return nil, sdk.NewMethodNotFound(sdk.AgentMethodSessionList)
+	}
+	ask := Query{Limit: listed}
+	if p.Cwd != nil {
+		if ask.Dir = *p.Cwd; !filepath.IsAbs(ask.Dir) {
+			return nil, invalid("cwd is an absolute path, not %q", clip(ask.Dir, 200))
+		}
+	}
+	if p.Cursor != nil {
+		n, err := strconv.Atoi(*p.Cursor)
+		if err != nil || n < 0 {
+			return nil, invalid("the cursor is none that this agent gave")
+		}
+		ask.Offset = n
+	}
+	list, next, err := s.List(ctx, ask)
+	if err != nil {
+		return nil, err
+	}
+	res := sdk.ListSessionsResponse{Sessions: []sdk.SessionInfo{}}
+	if next > 0 {
+		res.NextCursor = sdk.Ptr(strconv.Itoa(next))
+	}
+	for _, l := range list {
+		in := sdk.SessionInfo{SessionId: sdk.SessionId(l.ID), Cwd: l.Dir, UpdatedAt: sdk.Ptr(l.Updated.UTC().Format(time.RFC3339))}
+		if l.Title != "" {
+			in.Title = sdk.Ptr(s.line(l.Title, 200))
+		}
+		res.Sessions = append(res.Sessions, in)
+	}
+	return res, nil
+}
+
+func (s *server) cancel(p *sdk.CancelNotification) (any, error) {
+	ses, err := s.find(p.SessionId)
+	if err != nil {
+		return nil, err
+	}
+	ses.mu.Lock()
+	defer ses.mu.Unlock()
+	if ses.turn != nil {
+		ses.turn.cancel()
+	}
+	return nil, nil
+}
+
+// modeTexts are the modes, in the order in which they are offered.
+var modeTexts = [...]struct {
+	mode       host.Mode
+	name, does string
+}{
+	{host.ModePlan, "Plan", "Reads and plans; nothing is changed"},
+	{host.ModeAsk, "Ask", "Asks before it changes or runs anything"},
+	{host.ModeAcceptEdits, "Accept edits", "Edits files of the workspace without asking; asks for the rest"},
+	{host.ModeAuto, "Auto", "Asks nothing"},
+}
+
+// modes are those that the policy allows.
+func (ses *session) modes() *sdk.SessionModeState {
+	st := &sdk.SessionModeState{CurrentModeId: sdk.SessionModeId(ses.Gate.Current())}
+	for _, m := range modeTexts {
+		if ses.Gate.Policy.ModeAllowed(string(m.mode)) == nil {
+			st.AvailableModes = append(st.AvailableModes, sdk.SessionMode{Id: sdk.SessionModeId(m.mode), Name: m.name, Description: sdk.Ptr(m.does)})
+		}
+	}
+	return st
+}
+
+func (s *server) setMode(p *sdk.SetSessionModeRequest) (any, error) {
+	ses, err := s.find(p.SessionId)
+	if err != nil {
+		return nil, err
+	}
+	if err := ses.switchTo(string(p.ModeId)); err != nil {
+		return nil, err
+	}
+	ses.client.update(sdk.SessionUpdate{ConfigOptionUpdate: &sdk.SessionConfigOptionUpdate{ConfigOptions: ses.options()}})
+	return sdk.SetSessionModeResponse{}, nil
+}
+
+// switchTo changes the mode, during a turn as well: it counts from the next call on.
+func (ses *session) switchTo(mode string) error {
+	if err := ses.Gate.Switch(host.Mode(clip(mode, 40))); err != nil {
+		return &Error{Invalid, err.Error()}
+	}
+	ses.client.update(sdk.SessionUpdate{CurrentModeUpdate: &sdk.SessionCurrentModeUpdate{CurrentModeId: sdk.SessionModeId(ses.Gate.Current())}})
+	return nil
+}

@@ -1,0 +1,260 @@
+package acp
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	sdk "github.com/coder/acp-go-sdk"
+)
+
+// maxLine is the longest message that is taken, in bytes. The SDK ends the
+// connection at 10 MiB; what is longer than this never reaches it.
+const maxLine = 10<<20 - 1<<10
+
+// maxHead is how much of a message that is too long is looked at, to answer it.
+const maxHead = 4 << 10
+
+// errGone is why everything ends when the client has.
+var errGone = errors.New("the client is gone")
+
+// input is the client's messages on their way to the SDK, which handles
+// requests beside each other. Here they begin in the order in which they came:
+// no message is passed on before the one before it was taken, so that a
+// session/cancel always finds the prompt that it means.
+type input struct {
+	r     *bufio.Reader
+	reply func(id json.RawMessage, e *sdk.RequestError)
+	ready chan struct{} // closed when the connection is set up
+	ended <-chan struct{}
+
+	rest []byte // of the message that is being passed on
+
+	mu      sync.Mutex
+	id      json.RawMessage // of the message that was passed on last
+	waiting chan struct{}   // closed when it was taken; nil: it needs not be
+}
+
+// message is what the SDK looks at.
+type message struct {
+	ID     *json.RawMessage  `json:"id"`
+	Method string            `json:"method"`
+	Params json.RawMessage   `json:"params"`
+	Error  *sdk.RequestError `json:"error"`
+}
+
+// takeTime bounds the wait for a message to be taken: the SDK drops some.
+const takeTime = 2 * time.Second
+
+// Read implements io.Reader, one message a line.
+func (in *input) Read(p []byte) (int, error) {
+	for len(in.rest) == 0 {
+		<-in.ready
+		in.await()
+		line, err := in.next()
+		if len(line) > 0 {
+			in.rest = append(line, '\n')
+			break
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	n := copy(p, in.rest)
+	in.rest = in.rest[n:]
+	return n, nil
+}
+
+func (in *input) await() {
+	in.mu.Lock()
+	waiting := in.waiting
+	in.mu.Unlock()
+	if waiting == nil {
+		return
+	}
+	t := time.NewTimer(takeTime)
+	defer t.Stop()
+	select {
+	case <-waiting:
+	case <-in.ended:
+	case <-t.C:
+	}
+}
+
+// request is the message that is being handled.
+type request struct {
+	id    string // "" of a notification
+	taken func() // lets the next message come; may be called more than once
+}
+
+// current is the message that was passed on last. The one that handles it asks.
+func (in *input) current() request {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	waiting := in.waiting
+	return request{string(in.id), sync.OnceFunc(func() {
+		if waiting != nil {
+			close(waiting)
+		}
+	})}
+}
+
+// next gives a message that the SDK can read, or nothing.
+func (in *input) next() ([]byte, error) {
+	line, long, err := readLine(in.r)
+	line = bytes.TrimSpace(line)
+	if long {
+		return in.tooLong(line), err
+	}
+	if len(line) == 0 {
+		return nil, err
+	}
+	var m message
+	if perr := json.Unmarshal(line, &m); perr != nil {
+		var syntax *json.SyntaxError
+		e := sdk.NewInvalidRequest(map[string]any{"error": perr.Error()})
+		if errors.As(perr, &syntax) {
+			e = sdk.NewParseError(map[string]any{"error": perr.Error()})
+		}
+		in.reply(nil, e)
+		return nil, err
+	}
+	if m.Method == "" && m.ID == nil {
+		in.reply(nil, sdk.NewInvalidRequest(map[string]any{"error": "a message has a method or an id"}))
+		return nil, err
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.id, in.waiting = nil, nil
+	if m.ID != nil {
+		in.id = *m.ID
+	}
+	if m.Method != "" && m.Method != cancelRequest {
+		in.waiting = make(chan struct{})
+	}
+	return line, err
+}
+
+// cancelRequest is handled by the SDK itself.
+const cancelRequest = "$/cancel_request"
+
+// tooLong answers a request of which head is the beginning. In place of an
+// answer that is too long, the one who waits for it gets an error.
+func (in *input) tooLong(head []byte) []byte {
+	id, method := peek(head)
+	text := fmt.Sprintf("the message is over %d MiB", maxLine>>20+1)
+	e := sdk.NewInvalidRequest(map[string]any{"error": text})
+	if id == nil || method != "" {
+		in.reply(id, e)
+		return nil
+	}
+	b, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "error": e})
+	if err != nil {
+		return nil
+	}
+	return b
+}
+
+// peek finds the id and the method in the beginning of a message.
+func peek(head []byte) (id json.RawMessage, method string) {
+	d := json.NewDecoder(bytes.NewReader(head))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return nil, ""
+	}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			break
+		}
+		var v json.RawMessage
+		if d.Decode(&v) != nil {
+			break
+		}
+		switch key {
+		case "id":
+			id = v
+		case "method":
+			_ = json.Unmarshal(v, &method)
+		}
+	}
+	return id, method
+}
+
+// readLine reads up to a newline, or to the end. Of a line that is too long it
+// gives the beginning.
+func readLine(r *bufio.Reader) (line []byte, long bool, err error) {
+	for {
+		part, err := r.ReadSlice('\n')
+		if !long {
+			line = append(line, part...)
+			if len(line) > maxLine {
+				line, long = bytes.Clone(line[:maxHead]), true
+			}
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, long, err
+		}
+	}
+}
+
+// output is the messages to the client. The SDK writes each with one Write.
+type output struct {
+	w      io.Writer
+	failed context.CancelCauseFunc
+
+	mu    sync.Mutex
+	after map[string]func() // by the ID of a request: run when its answer is out
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	n, err := o.w.Write(b)
+	after := o.answered(b)
+	o.mu.Unlock()
+	if err != nil {
+		o.failed(errGone)
+		return n, err
+	}
+	if after != nil {
+		go after()
+	}
+	return n, nil
+}
+
+// then has f run once the request with this ID is answered.
+func (o *output) then(id string, f func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.after == nil {
+		o.after = map[string]func(){}
+	}
+	o.after[id] = f
+}
+
+// answered finds what waits for this message.
+func (o *output) answered(b []byte) func() {
+	if len(o.after) == 0 {
+		return nil
+	}
+	id, method := peek(b[:min(len(b), maxHead)])
+	f := o.after[string(id)]
+	if method != "" || f == nil {
+		return nil
+	}
+	delete(o.after, string(id))
+	return f
+}
+
+// reply answers in place of the SDK.
+func (o *output) reply(id json.RawMessage, e *sdk.RequestError) {
+	b, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "error": e})
+	if err == nil {
+		_, _ = o.Write(append(b, '\n'))
+	}
+}
