@@ -239,6 +239,20 @@ func (cmd Command) Allowed() (out []policy.Pattern, narrowed bool) {
 	return out, cmd.narrowed
 }
 
+// covers reports whether allowed-tools leave the command a shell line of its
+// own. Arguments stand for any word: what they hold is asked about with the call.
+func (cmd Command) covers(shell, line string) bool {
+	patterns, narrowed := cmd.Allowed()
+	if !narrowed {
+		return true
+	}
+	var rules []policy.Rule
+	for _, p := range patterns {
+		rules = append(rules, policy.Rule{Pattern: p, Effect: policy.Only, Layer: "allowed-tools"})
+	}
+	return len(rules) > 0 && policy.Judge(rules, shell, policy.Subject{Text: fill(line, "argument", []string{"1", "2", "3", "4", "5", "6", "7", "8", "9"})}).Effect != policy.Deny
+}
+
 // dialects pairs the names that one tool has in both.
 var dialects = [][2]string{
 	{"Bash", "Shell"}, {"Read", "ReadFile"}, {"Write", "WriteFile"}, {"Edit", "EditFile"},

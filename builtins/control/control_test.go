@@ -208,10 +208,10 @@ func (a approves) Approve(_ context.Context, q host.Ask) (host.Answer, error) {
 
 func TestAllowedToolsNarrow(t *testing.T) {
 	h := newHouse(t, host.ModeAuto)
-	h.write(h.user, "look.md", "---\nallowed-tools: Read, Bash(git status:*)\n---\nLook. !`echo ran`")
+	h.write(h.user, "look.md", "---\nallowed-tools: Read, Bash(git status:*), Bash(printf:*)\n---\nLook. !`printf ran`")
 	h.write(h.user, "none.md", "---\nallowed-tools: \"Bash(\"\n---\nLook.")
 	h.open()
-	want(t, h.slash("look", ""), false, "Look. ran", "only these tools may be used: Read, Bash(git status:*)")
+	want(t, h.slash("look", ""), false, "Look. ran", "only these tools may be used: Read, Bash(git status:*), Bash(printf:*)")
 	want(t, h.call("Bash", map[string]any{"command": "echo x"}), true, "other things only")
 	want(t, h.call("Plan", map[string]any{"entries": []any{}}), true, "may not use this tool")
 	h.gate.Widen()
@@ -227,6 +227,39 @@ func TestAllowedToolsNarrow(t *testing.T) {
 	}
 	if got := strings.Join(names, " "); !narrowed || got != "Read ReadFile Bash(ls:*) Shell(ls:*)" {
 		t.Errorf("Allowed gives %q", got)
+	}
+}
+
+// A command's own shell lines are among what its allowed-tools leave, or it
+// is not carried out at all.
+func TestAllowedToolsHoldShellLines(t *testing.T) {
+	h := newHouse(t, host.ModeAuto)
+	for name, c := range map[string]struct {
+		tools, line string
+		runs        bool
+	}{
+		"covered":  {"Read, Bash(echo:*)", "echo ran", true},
+		"argument": {"Bash(echo:*)", "echo ran $1 \"$ARGUMENTS\"", true},
+		"whole":    {"Bash", "touch f; echo ran", true},
+		"twin":     {"Shell(echo:*)", "echo ran", true},
+		"other":    {"Bash(git status:*)", "touch ran", false},
+		"chain":    {"Bash(echo:*)", "echo ran; touch ran", false},
+		"hidden":   {"Bash(echo:*)", "echo $(touch ran)", false},
+		"none":     {"Read", "touch ran", false},
+		"empty":    {"[]", "touch ran", false},
+		"verb":     {"Bash(git status:*)", "git $1 ran", false},
+	} {
+		h.write(h.user, name+".md", "---\nallowed-tools: "+c.tools+"\n---\nLook. !`"+c.line+"`")
+		x, err := h.commands.Expand(t.Context(), callOf("{}"), name, "a b")
+		switch {
+		case c.runs && (err != nil || !strings.Contains(x.Text, "ran")):
+			t.Errorf("%s: %q, %v", name, x.Text, err)
+		case !c.runs && (err == nil || !strings.Contains(err.Error(), "allowed-tools")):
+			t.Errorf("%s: %q, %v", name, x.Text, err)
+		}
+		if _, err := os.Stat(filepath.Join(h.dir, "ran")); err == nil {
+			t.Fatalf("%s: it ran", name)
+		}
 	}
 }
 

@@ -112,6 +112,9 @@ func (x *expander) run(ctx context.Context, line string) (string, error) {
 	if !r.Has(shell) {
 		return "", errors.New("it has shell lines, and this session has no tool that runs commands")
 	}
+	if !x.out.Command.covers(shell, line) {
+		return "", fmt.Errorf("its own allowed-tools (%s) do not cover its shell line %q", or(strings.Join(x.out.Command.Tools, ", "), "none"), clip(line, 200))
+	}
 	args, err := json.Marshal(map[string]string{"command": x.script(line)})
 	if err != nil {
 		return "", err

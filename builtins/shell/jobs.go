@@ -77,7 +77,7 @@ func (j *job) status() string {
 	if j.running() {
 		return fmt.Sprintf("running for %v", time.Since(j.began).Round(time.Second))
 	}
-	e := j.Peek()
+	e := signalled(j.Peek(), end{})
 	switch {
 	case e.LogFull:
 		return "stopped: its log is full"

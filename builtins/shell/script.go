@@ -2,22 +2,21 @@ package shell
 
 import (
 	"bytes"
-	"context"
 	"crypto/rand"
 	_ "embed"
 	"fmt"
 	"os"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 
-	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/policy"
 	"github.com/elfhost/elfhost/host/reach"
 )
 
-// newMarker makes the word by which the folder that a command ends in is
-// found at the end of its output.
-func newMarker() string { return "elfhost-cwd-" + rand.Text() }
+// newMarker makes the word by which what the shell says on its way out is
+// found at the end of its output: the status it ends with and its folder.
+func newMarker() string { return "elfhost-end-" + rand.Text() }
 
 // preamble is one line that keeps git's own commands from running the diff
 // programs that a repository's configuration names. There is no variable that
@@ -35,7 +34,7 @@ func (s *Shell) script(r request, marker string) string {
 		first = strings.TrimSpace(preamble) + "; "
 	}
 	if marker != "" {
-		first += `trap 'printf "\n%s" ` + marker + `; pwd -P' EXIT` // no fork
+		first += `trap 'printf "\n%s%s " ` + marker + ` "$?"; pwd -P' EXIT` // no fork
 	}
 	if first == "" {
 		return r.command
@@ -43,35 +42,63 @@ func (s *Shell) script(r request, marker string) string {
 	return first + "\n" + r.command
 }
 
-// cutMarker takes the marker out of an output. dir is "" when it is not there:
-// the shell was killed, replaced itself, or has a trap of its own.
-func cutMarker(out []byte, marker string) (rest []byte, dir string) {
+// end is what the shell said on its way out. It is empty when the shell was
+// killed, replaced itself, or has a trap of its own.
+type end struct{ status, dir string }
+
+// cutMarker takes the marker, and what follows it on its line, out of an output.
+func cutMarker(out []byte, marker string) (rest []byte, e end) {
 	i := bytes.LastIndex(out, []byte("\n"+marker))
 	if i < 0 {
-		return out, ""
+		return out, e
 	}
 	line, after, ok := bytes.Cut(out[i+1:], []byte{'\n'})
 	if !ok {
-		return out[:i], ""
+		return out[:i], e
 	}
-	return append(out[:i:i], after...), string(line[len(marker):])
+	e.status, e.dir, _ = strings.Cut(string(line[len(marker):]), " ")
+	return append(out[:i:i], after...), e
 }
 
-// follow keeps the folder in which a command ended, for the next one. A
-// folder outside the workspace is not kept.
-func (s *Shell) follow(ctx context.Context, c host.Call, o *outcome, marker, log string) {
-	var dir string
-	o.text, dir = cutMarker(o.text, marker)
+// cut takes what the shell said on its way out off the output and the log.
+func (o *outcome) cut(marker, log string) (e end) {
+	before := len(o.text)
+	o.text, e = cutMarker(o.text, marker)
 	if o.head > len(o.text) {
 		o.head = len(o.text)
 	}
-	if i := int64(len(marker) + len(dir) + 2); dir != "" {
-		o.total = max(o.total-i, 0)
+	if e.dir != "" {
+		o.total = max(o.total-int64(before-len(o.text)), 0)
 	}
 	if o.truncated && o.total <= int64(len(o.text)) {
 		o.truncated = false
 	}
 	trimLog(log, marker)
+	return e
+}
+
+// shrink gives up the room that was there for the marker: half of the limit
+// from the front, half from the back, in whole runes.
+func (o *outcome) shrink(limit int) {
+	if len(o.text) <= limit {
+		return
+	}
+	if !o.truncated {
+		o.truncated, o.head = true, len(o.text)
+	}
+	head, tail := min(o.head, limit/2), max(o.head, len(o.text)-limit/2)
+	for head > 0 && !utf8.RuneStart(o.text[head]) {
+		head--
+	}
+	for tail < len(o.text) && !utf8.RuneStart(o.text[tail]) {
+		tail++
+	}
+	o.text, o.head = append(o.text[:head:head], o.text[tail:]...), head
+}
+
+// follow keeps the folder in which a command ended, for the next one. A
+// folder outside the workspace is not kept.
+func (s *Shell) follow(o *outcome, dir string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if dir == "" {
@@ -85,7 +112,11 @@ func (s *Shell) follow(ctx context.Context, c host.Call, o *outcome, marker, log
 		}
 		return
 	}
-	o.notes = append(o.notes, fmt.Sprintf("The command left the workspace; the working directory stays %s.", s.Tree.Display("", s.cwd)))
+	at := s.Tree.Display("", s.cwd)
+	if at == "." {
+		at = "the workspace's own folder"
+	}
+	o.notes = append(o.notes, fmt.Sprintf("The command ended in %.200q, outside the workspace. The working directory is kept inside the workspace: the next command starts in %s.", dir, at))
 }
 
 // trimLog cuts the marker off the end of a log. The last few kilobytes are
@@ -109,8 +140,8 @@ func trimLog(name, marker string) {
 	if _, err := f.ReadAt(buf, from); err != nil {
 		return
 	}
-	rest, dir := cutMarker(buf, marker)
-	if dir == "" {
+	rest, e := cutMarker(buf, marker)
+	if e.dir == "" {
 		return
 	}
 	if _, err := f.WriteAt(rest, from); err == nil {

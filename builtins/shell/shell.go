@@ -209,7 +209,7 @@ func (s *Shell) execute(ctx context.Context, c host.Call, r request) (abi.Result
 		r.timeout = s.Ceiling
 	}
 	marker := ""
-	if r.follow && s.program != "cmd" {
+	if s.program != "cmd" {
 		marker = newMarker()
 	}
 	p, err := s.programFor(r, marker)
@@ -219,7 +219,7 @@ func (s *Shell) execute(ctx context.Context, c host.Call, r request) (abi.Result
 	log := s.logFile(c.ID)
 	p.Log, p.Call = log, c.ID
 	if marker != "" {
-		p.Output += 4096 // the marker and a path
+		p.Output += 4096 // the marker, a status and a path
 	}
 	exit, err := s.Runner.Run(ctx, c.Rights, p)
 	if err != nil && ctx.Err() == nil {
@@ -231,7 +231,12 @@ func (s *Shell) execute(ctx context.Context, c host.Call, r request) (abi.Result
 	}
 	o := newOutcome(exit, r)
 	if marker != "" {
-		s.follow(ctx, c, &o, marker, log)
+		said := o.cut(marker, log)
+		o.shrink(r.output)
+		o.exit = signalled(o.exit, said)
+		if r.follow {
+			s.follow(&o, said.dir)
+		}
 	}
 	o.keepLog(log)
 	if err := ctx.Err(); err != nil {

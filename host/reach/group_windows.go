@@ -32,3 +32,6 @@ func signalOf(*os.ProcessState) string { return "" }
 func startPty(*exec.Cmd) (*os.File, error) {
 	return nil, errors.New("no terminal can be had for a program on Windows")
 }
+
+// SignalName is "": there are no signals here.
+func SignalName(int) string { return "" }

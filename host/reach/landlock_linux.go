@@ -25,7 +25,7 @@ func landlockMissing() string {
 }
 
 // landlocked prepares the folder that stands in for a private /tmp and home.
-func landlocked(p Program) (*exec.Cmd, func(), error) {
+func landlocked(p Program, system []bind) (*exec.Cmd, func(), error) {
 	dir, err := os.MkdirTemp("", "elf-sandbox-")
 	if err != nil {
 		return nil, nil, err
@@ -33,7 +33,7 @@ func landlocked(p Program) (*exec.Cmd, func(), error) {
 	remove := func() { os.RemoveAll(dir) }
 	p.Env = append(append([]string(nil), p.Env...), "TMPDIR="+dir, "HOME="+dir)
 	p.Write = append(append([]string(nil), p.Write...), dir)
-	j := plan(Landlock, p)
+	j := plan(Landlock, p, system)
 	j.Empty = nil
 	cmd, clean, err := helper(j)
 	if err != nil {

@@ -57,7 +57,7 @@ func enterNamespaces(j jail) (int, error) {
 		case err != nil:
 			return 0, err
 		case pid == cmd.Process.Pid && status.Signaled():
-			return 128 + int(status.Signal()), nil
+			return 128 + int(status.Signal()), nil // the first process of a namespace cannot end itself by a signal
 		case pid == cmd.Process.Pid:
 			return status.ExitStatus(), nil
 		}

@@ -12,7 +12,8 @@ type Sandbox struct {
 	// Tried holds the rungs above the one in force, and why each does not work.
 	Tried []Rung
 
-	bwrap string // path of the program
+	bwrap  string // path of the program
+	system []bind // as it was when the rung was tried
 }
 
 // Rung is one way to hold a program.
@@ -36,7 +37,7 @@ func ProbeSandbox(ctx context.Context) Sandbox {
 	for _, kind := range []string{Bubblewrap, Namespaces, Landlock} {
 		found, why, fix := try(ctx, kind)
 		if why == "" {
-			s.Kind, s.bwrap = found.Kind, found.bwrap
+			s.Kind, s.bwrap, s.system = found.Kind, found.bwrap, found.system
 			return s
 		}
 		s.Tried = append(s.Tried, Rung{kind, why, fix})

@@ -18,18 +18,18 @@ func (s Sandbox) command(p Program) (*exec.Cmd, func(), error) {
 	case "":
 		return plain(p)
 	case Bubblewrap:
-		return s.bubblewrap(plan(s.Kind, p))
+		return s.bubblewrap(plan(s.Kind, p, s.system))
 	case Namespaces:
-		return helper(plan(s.Kind, p))
+		return helper(plan(s.Kind, p, s.system))
 	case Landlock:
-		return landlocked(p)
+		return landlocked(p, s.system)
 	}
 	return nil, nil, fmt.Errorf("there is no sandbox %q", s.Kind)
 }
 
 // try runs the true program in a sandbox, with and without a network.
 func try(ctx context.Context, kind string) (Sandbox, string, string) {
-	s := Sandbox{Kind: kind}
+	s := Sandbox{Kind: kind, system: systemBinds()}
 	fix := ""
 	switch kind {
 	case Bubblewrap:
@@ -102,35 +102,38 @@ func (s Sandbox) bubblewrap(j jail) (*exec.Cmd, func(), error) {
 	if j.Network {
 		args = append(args, "--share-net")
 	}
-	// As real root these stay writable inside, whatever capabilities are dropped.
-	for _, p := range kernelKnobs {
-		args = append(args, "--ro-bind-try", p, p)
+	if os.Geteuid() == 0 {
+		for _, p := range []string{"/proc/sys", "/proc/fs"} { // bubblewrap itself covers the rest of kernelKnobs
+			args = append(args, "--ro-bind-try", p, p)
+		}
 	}
 	for _, e := range j.Empty {
 		args = append(args, "--tmpfs", e)
 	}
-	c := copies{args: args}
+	var files []*os.File
 	for _, b := range j.Binds {
-		if b.system && strings.HasPrefix(b.Path, "/etc/") && c.add(b.Path) {
-			continue
-		}
 		switch {
 		case b.Target != "":
-			c.args = append(c.args, "--symlink", b.Target, b.Path)
+			args = append(args, "--symlink", b.Target, b.Path)
+		case b.copies != nil:
+			var more []string
+			more, files = copied(b.copies, files)
+			args = append(args, more...)
 		case b.Write:
-			c.args = append(c.args, "--bind", b.Path, b.Path)
+			args = append(args, "--bind", b.Path, b.Path)
 		default:
-			c.args = append(c.args, "--ro-bind", b.Path, b.Path)
+			args = append(args, "--ro-bind", b.Path, b.Path)
 		}
 	}
-	c.args = append(c.args, "--remount-ro", "/", "--chdir", j.Dir, "--")
-	cmd := exec.Command(s.bwrap, append(c.args, j.Argv...)...)
+	args = append(args, "--remount-ro", "/", "--chdir", j.Dir, "--")
+	cmd := exec.Command(s.bwrap, append(args, j.Argv...)...)
 	cmd.Env = j.Env
-	cmd.ExtraFiles = c.files
-	return cmd, func() { closeFiles(c.files) }, nil
+	cmd.ExtraFiles = files
+	return cmd, func() { closeFiles(files) }, nil
 }
 
-// kernelKnobs are places in /proc by which root changes the running kernel.
+// kernelKnobs are places in /proc by which root changes the running kernel:
+// as real root they stay writable inside, whatever capabilities are dropped.
 var kernelKnobs = [...]string{"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs"}
 
 // helper is this program again, told over a pipe what to do: neither its

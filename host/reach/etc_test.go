@@ -38,24 +38,27 @@ func TestCopies(t *testing.T) {
 	for i := range copiedEntries {
 		write("many/"+strings.Repeat("x", i+1), 1, 0o644)
 	}
-	var c copies
 	for name, want := range map[string]bool{"small": true, "file": true, "folder": false, "big": false, "many": false, "none": false} {
-		if got := c.add(filepath.Join(dir, name)); got != want {
+		if got := entries(filepath.Join(dir, name)) != nil; got != want {
 			t.Errorf("%s: copied %v, want %v", name, got, want)
 		}
 	}
-	defer closeFiles(c.files)
+	args, files := copied(append(entries(filepath.Join(dir, "small")), entries(filepath.Join(dir, "file"))...), nil)
+	defer closeFiles(files)
 	var got []string
-	for i, a := range c.args {
+	for i, a := range args {
 		if rel, ok := strings.CutPrefix(a, dir+"/"); ok {
 			got = append(got, rel)
-			if c.args[i-1] == "3" && c.files[0].Name() != a || c.args[i-1] == "5" && c.files[2].Name() != a {
-				t.Errorf("descriptor %s is not %s", c.args[i-1], a)
+			if args[i-1] == "3" && files[0].Name() != a || args[i-1] == "5" && files[2].Name() != a {
+				t.Errorf("descriptor %s is not %s", args[i-1], a)
 			}
 		}
 	}
 	slices.Sort(got)
-	if want := "file small small/a small/sub small/sub/b small/sub/l"; strings.Join(got, " ") != want || len(c.files) != 3 {
-		t.Errorf("copied %q, %d files; want %q", got, len(c.files), want)
+	if want := "file small small/a small/sub small/sub/b small/sub/l"; strings.Join(got, " ") != want || len(files) != 3 {
+		t.Errorf("copied %q, %d files; want %q", got, len(files), want)
+	}
+	if args, files = copied([]entry{{path: filepath.Join(dir, "gone")}}, nil); len(args)+len(files) != 0 {
+		t.Errorf("a file that is gone: %q", args)
 	}
 }
