@@ -36,7 +36,16 @@ type Log struct {
 	head *os.File
 	file *os.File // the newest log file
 	last head     // where this process left the log
+
+	later []Record    // of Soon, scrubbed
+	timer *time.Timer // nil: nothing will write them but the next record, or Close
 }
+
+// What Soon keeps, and for how long.
+const (
+	maxLater = 64
+	delay    = 20 * time.Millisecond
+)
 
 // Key reads the key at path, or makes one on first use. The file must not lie
 // in the log's folder and is readable by its owner alone.
@@ -123,22 +132,57 @@ func (l *Log) locked(f func() error) (err error) {
 	return f()
 }
 
-// Append writes one record. It returns when the operating system has it.
+// Append writes one record. It returns when the operating system has it, and
+// what Soon was given before it.
 func (l *Log) Append(r Record) error {
 	r = r.scrubbed(&l.scrub)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.lck == nil {
-		return fmt.Errorf("appending to the audit log: %w", os.ErrClosed)
+	return l.append(append(l.later, r))
+}
+
+// Soon is Append for a record that nothing has to wait for: it is written
+// within a moment, with the next record, or by Close, whatever comes first. An
+// error to write it is one of those; it is tried again.
+func (l *Log) Soon(r Record) error {
+	r = r.scrubbed(&l.scrub)
+	r.Time = now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lck == nil || len(l.later) >= maxLater {
+		return l.append(append(l.later, r))
 	}
-	err := l.locked(func() error { return l.write(r) })
-	if err != nil {
-		return fmt.Errorf("appending to the audit log: %w", err)
+	l.later = append(l.later, r)
+	if l.timer == nil {
+		l.timer = time.AfterFunc(delay, l.flush)
 	}
 	return nil
 }
 
-func (l *Log) write(r Record) error {
+func (l *Log) flush() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.timer = nil
+	if len(l.later) > 0 && l.lck != nil {
+		_ = l.append(l.later) // they stay, and whoever writes next is told
+	}
+}
+
+// append writes records, all of them or none. mu is held.
+func (l *Log) append(rs []Record) error {
+	if l.lck == nil {
+		return fmt.Errorf("appending to the audit log: %w", os.ErrClosed)
+	}
+	if err := l.locked(func() error { return l.write(rs) }); err != nil {
+		return fmt.Errorf("appending to the audit log: %w", err)
+	}
+	l.later = l.later[:0]
+	return nil
+}
+
+func now() time.Time { return time.Now().UTC().Round(time.Microsecond) }
+
+func (l *Log) write(rs []Record) error {
 	if err := l.catchUp(); err != nil {
 		return err
 	}
@@ -147,17 +191,24 @@ func (l *Log) write(r Record) error {
 			return err
 		}
 	}
-	r.Seq, r.Prev = l.last.seq+1, l.last.hash
-	r.Time = time.Now().UTC().Round(time.Microsecond)
-	line, hash, err := l.encode(r)
-	if err != nil {
-		return err
-	}
-	if _, err := l.file.WriteAt(line, l.last.size); err != nil {
-		return err
-	}
 	next := l.last
-	next.seq, next.hash, next.size = r.Seq, hash, l.last.size+int64(len(line))
+	var lines []byte
+	for _, r := range rs {
+		r.Seq, r.Prev = next.seq+1, next.hash
+		if r.Time.IsZero() {
+			r.Time = now()
+		}
+		line, hash, err := l.encode(r)
+		if err != nil {
+			return err
+		}
+		lines = append(lines, line...)
+		next.seq, next.hash = r.Seq, hash
+	}
+	if _, err := l.file.WriteAt(lines, l.last.size); err != nil {
+		return err
+	}
+	next.size += int64(len(lines))
 	if l.opt.Sync {
 		if err := l.file.Sync(); err != nil {
 			return err
@@ -209,12 +260,18 @@ func (l *Log) closeFile() {
 	}
 }
 
-// Close closes the log. Its records are safe without it.
+// Close closes the log. Records are safe without it, but for those of Soon.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.closeFile()
+	if l.timer != nil {
+		l.timer.Stop()
+	}
 	var err error
+	if len(l.later) > 0 && l.lck != nil {
+		err = l.append(l.later)
+	}
+	l.closeFile()
 	for _, f := range [...]**os.File{&l.head, &l.lck} {
 		if *f != nil {
 			err = errors.Join(err, (*f).Close())

@@ -413,3 +413,70 @@ func TestLongRecordsStayLines(t *testing.T) {
 		t.Errorf("args of %d bytes, reason %q", len(r.Args), r.Reason)
 	}
 }
+
+func TestSoon(t *testing.T) {
+	dir := t.TempDir()
+	l := opened(t, dir, Options{})
+	soon := func(call string) {
+		t.Helper()
+		if err := l.Soon(Record{Event: EventReceipt, Call: call}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	soon("a")
+	soon("b")
+	fill(t, l, 1)
+	all := read(t, dir, Filter{})
+	if len(all) != 3 || all[0].Call != "a" || all[1].Call != "b" || all[2].Event != EventVerdict {
+		t.Fatalf("not before the next record, in order: %+v", all)
+	}
+	soon("c")
+	for end := time.Now().Add(5 * time.Second); len(read(t, dir, Filter{})) < 4; time.Sleep(delay) {
+		if time.Now().After(end) {
+			t.Fatal("not written by itself")
+		}
+	}
+	for range maxLater + 1 {
+		soon("many")
+	}
+	soon("last")
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(read(t, dir, Filter{})); n != 4+maxLater+2 {
+		t.Errorf("%d records", n)
+	}
+	if rep := verified(t, dir); rep.Bad != nil {
+		t.Errorf("report = %+v", rep)
+	}
+	if err := l.Soon(Record{}); err == nil {
+		t.Error("a closed log takes records")
+	}
+}
+
+// What cannot be written is told by the next record, and is not lost.
+func TestSoonFails(t *testing.T) {
+	dir := t.TempDir()
+	l := opened(t, dir, Options{})
+	fill(t, l, 1)
+	whole, err := os.ReadFile(filepath.Join(dir, fileName(1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(filepath.Join(dir, fileName(1)), 10); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Soon(Record{Event: EventReceipt, Call: "kept"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Append(Record{Event: EventVerdict}); err == nil {
+		t.Fatal("appended to a log that was cut")
+	}
+	if err := os.WriteFile(filepath.Join(dir, fileName(1)), whole, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fill(t, l, 1)
+	if got := read(t, dir, Filter{Call: "kept"}); len(got) != 1 {
+		t.Errorf("%+v", got)
+	}
+}

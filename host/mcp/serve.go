@@ -5,8 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -152,44 +153,63 @@ func annotate(s host.Spec) mcp.ToolAnnotation {
 	return a
 }
 
-// call carries one tools/call through the one door.
+// request is a tools/call as it is carried out.
+type request struct {
+	tool  string
+	args  json.RawMessage
+	token any // of progress; nil: the client does not want it
+	peer  *peer
+}
+
+// call carries one tools/call out for mcp-go.
 func (b *Bridge) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	began := time.Now()
-	args := req.Params.RawArguments
-	if len(args) == 0 && req.Params.Arguments != nil {
-		args, _ = json.Marshal(req.Params.Arguments)
+	q := request{tool: req.Params.Name, args: req.Params.RawArguments}
+	if len(q.args) == 0 && req.Params.Arguments != nil {
+		q.args, _ = json.Marshal(req.Params.Arguments)
 	}
-	p := b.peer(ctx, req, args)
-	var refused []host.Denied
+	if req.Params.Meta != nil {
+		q.token = req.Params.Meta.ProgressToken
+	}
+	q.peer = b.peer(ctx, req, q.args)
+	res, refused, pending := b.invoke(ctx, q)
+	if pending != nil {
+		return pending, nil
+	}
+	return answerOf(res, refused), nil
+}
+
+// invoke takes a call through the one door. pending is not nil when a person
+// has to be asked first, by the client.
+func (b *Bridge) invoke(ctx context.Context, q request) (res abi.Result, refused []host.Denied, pending *mcp.CallToolResult) {
+	began := time.Now()
 	c := host.Call{
-		ID: fmt.Sprintf("mcp-%d", b.calls.Add(1)), Tool: req.Params.Name, Args: args,
+		ID: "mcp-" + strconv.FormatInt(b.calls.Add(1), 10), Tool: q.tool, Args: q.args,
 		Caller: host.Caller{Session: b.opt.Session, Agent: clientName(ctx)},
 		Denied: func(d host.Denied) { refused = append(refused, d) },
 	}
-	steps := b.reporter(ctx, req)
-	if steps != nil {
+	var steps *reporter
+	if q.token != nil {
+		steps = &reporter{ctx: ctx, srv: b.srv, token: q.token, last: -1}
 		c.Progress = steps.report
 	}
 	if b.opt.Prepare != nil {
 		b.opt.Prepare(&c)
 	}
 	b.stats.running.Add(1)
-	res := b.opt.Registry.Invoke(context.WithValue(ctx, askKey{}, p), c)
+	res = b.opt.Registry.Invoke(context.WithValue(ctx, askKey{}, q.peer), c)
 	b.stats.running.Add(-1)
 	steps.flush()
-	if pending := p.result(); pending != nil {
-		b.stats.add(c.Tool, "asked", time.Since(began))
-		return pending, nil
-	}
 	outcome := "ok"
-	switch {
-	case len(refused) > 0 && res.IsError:
-		outcome = "denied"
-	case res.IsError:
+	if pending = q.peer.result(); pending != nil {
+		outcome = "asked"
+	} else if res.IsError {
 		outcome = "error"
+		if len(refused) > 0 {
+			outcome = "denied"
+		}
 	}
 	b.stats.add(c.Tool, outcome, time.Since(began))
-	return answerOf(res, refused), nil
+	return res, refused, pending
 }
 
 // peer finds out how a person is reached behind a call.
@@ -221,13 +241,6 @@ type reporter struct {
 	mu   sync.Mutex
 	last float64
 	n    int
-}
-
-func (b *Bridge) reporter(ctx context.Context, req mcp.CallToolRequest) *reporter {
-	if req.Params.Meta == nil || req.Params.Meta.ProgressToken == nil {
-		return nil
-	}
-	return &reporter{ctx: ctx, srv: b.srv, token: req.Params.Meta.ProgressToken, last: -1}
 }
 
 func (r *reporter) report(p abi.Progress) {
@@ -282,11 +295,19 @@ func answerOf(res abi.Result, refused []host.Denied) *mcp.CallToolResult {
 	if len(res.Structured) > 0 {
 		out.StructuredContent, out.RawStructuredContent = res.Structured, res.Structured
 	}
-	seen := map[string]bool{}
+	for _, c := range allowing(refused) {
+		out.Content = append(out.Content, contentOf(c))
+	}
+	return out
+}
+
+// allowing tells, once each, what would allow what was refused.
+func allowing(refused []host.Denied) (out []abi.Content) {
+	var seen []string
 	for _, d := range refused {
-		if d.Allow != "" && !seen[d.Allow] {
-			seen[d.Allow] = true
-			out.Content = append(out.Content, mcp.NewTextContent("A person at this machine can allow it with: "+d.Allow))
+		if d.Allow != "" && !slices.Contains(seen, d.Allow) {
+			seen = append(seen, d.Allow)
+			out = append(out, abi.TextBlock("A person at this machine can allow it with: "+d.Allow))
 		}
 	}
 	return out
@@ -361,7 +382,3 @@ func (b *Bridge) addResources() {
 			})
 	}
 }
-
-// ErrClosed is returned by Serve when the client ended its input in the middle
-// of a message.
-var ErrClosed = errors.New("the client closed its side within a message")

@@ -170,27 +170,19 @@ func (g *guard) post(w http.ResponseWriter, r *http.Request) {
 		g.refuse(w, http.StatusBadRequest, "the body could not be read")
 		return
 	}
-	if err := checkMessage(body); err != nil {
+	m, err := readMessage(body)
+	if err != nil {
 		g.refuse(w, http.StatusBadRequest, "the message was refused: "+err.Error())
 		return
 	}
 	g.b.stats.messages.Add(1)
-	var m struct {
-		Method string `json:"method"`
-		Params struct {
-			Capabilities struct {
-				Elicitation json.RawMessage `json:"elicitation"`
-			} `json:"capabilities"`
-		} `json:"params"`
-	}
-	_ = json.Unmarshal(body, &m)
 	ctx := r.Context()
 	switch {
-	case m.Method == string(mcp.MethodInitialize):
-		if e := string(m.Params.Capabilities.Elicitation); e != "" && e != "null" {
+	case m.method == string(mcp.MethodInitialize):
+		if offersElicitation(m.params) {
 			ctx = context.WithValue(ctx, elicitKey{}, true)
 		}
-	case m.Method == string(mcp.MethodSubscriptionsListen):
+	case m.method == string(mcp.MethodSubscriptionsListen):
 		if !g.take(w, g.streams) {
 			return
 		}
@@ -205,6 +197,18 @@ func (g *guard) post(w http.ResponseWriter, r *http.Request) {
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	r.ContentLength = int64(len(body))
 	g.next.ServeHTTP(w, r)
+}
+
+// offersElicitation reads the params of initialize.
+func offersElicitation(params json.RawMessage) bool {
+	var p struct {
+		Capabilities struct {
+			Elicitation json.RawMessage `json:"elicitation"`
+		} `json:"capabilities"`
+	}
+	err := json.Unmarshal(params, &p)
+	e := string(p.Capabilities.Elicitation)
+	return err == nil && e != "" && e != "null"
 }
 
 // elicitKey says in a request's context that the client can ask its person.

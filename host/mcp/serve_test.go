@@ -528,7 +528,7 @@ func FuzzCheckMessage(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if checkMessage(b) != nil {
+		if _, err := readMessage(b); err != nil {
 			return
 		}
 		var m map[string]json.RawMessage

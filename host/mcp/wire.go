@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Bounds of what a client may send.
@@ -24,28 +25,52 @@ var (
 // spelling of them, other readers do not: one spelling is taken here.
 var members = []string{"jsonrpc", "id", "method", "params", "result", "error", "name", "arguments", "uri", "cursor", "_meta"}
 
-// checkMessage refuses what two readers could read in two ways, and what costs
-// more to read than it is long. It looks at every byte once.
-func checkMessage(b []byte) error {
+// message is what a client sent, taken apart as far as it decides who handles it.
+type message struct {
+	id     json.RawMessage // nil: nothing is to be answered
+	method string          // "": it is an answer
+	params json.RawMessage // nil: none
+}
+
+// readMessage refuses what two readers could read in two ways, and what costs
+// more to read than it is long.
+func readMessage(b []byte) (m message, err error) {
 	b = bytes.TrimLeft(b, " \t\r\n")
 	if len(b) == 0 || b[0] == '[' {
-		return errBatch
+		return m, errBatch
 	}
 	if err := checkNesting(b); err != nil {
-		return err
+		return m, err
 	}
 	if !json.Valid(b) {
-		return errors.New("it is not JSON")
+		return m, errors.New("it is not JSON")
 	}
 	if b[0] != '{' {
-		return errors.New("a message is an object")
+		return m, errors.New("a message is an object")
 	}
-	params, err := checkKeys(b)
-	if err != nil || len(params) == 0 || params[0] != '{' {
-		return err
+	err = checked(b, func(key string, value json.RawMessage) error {
+		switch key {
+		case "id":
+			if value[0] == '{' || value[0] == '[' || value[0] == 't' || value[0] == 'f' {
+				return errors.New("an id is a string or a number")
+			}
+			if value[0] != 'n' {
+				m.id = value
+			}
+		case "method":
+			if value[0] != '"' {
+				return errors.New("a method is a string")
+			}
+			m.method, _ = unquote(value)
+		case "params":
+			m.params = value
+		}
+		return nil
+	})
+	if err != nil || len(m.params) == 0 || m.params[0] != '{' {
+		return m, err
 	}
-	_, err = checkKeys(params)
-	return err
+	return m, checked(m.params, func(string, json.RawMessage) error { return nil })
 }
 
 func checkNesting(b []byte) error {
@@ -68,36 +93,106 @@ func checkNesting(b []byte) error {
 	return nil
 }
 
-// checkKeys looks at the keys of one object, and finds its params.
-func checkKeys(obj []byte) (params json.RawMessage, err error) {
-	d := json.NewDecoder(bytes.NewReader(obj))
-	if _, err := d.Token(); err != nil {
-		return nil, err
-	}
-	seen := map[string]bool{}
-	for d.More() {
-		t, err := d.Token()
-		if err != nil {
-			return nil, err
-		}
-		key, _ := t.(string)
-		if seen[key] {
-			return nil, fmt.Errorf("the key %q comes twice", key)
-		}
-		seen[key] = true
-		if !slices.Contains(members, key) && slices.ContainsFunc(members, func(m string) bool { return strings.EqualFold(m, key) }) {
-			return nil, fmt.Errorf("the key %q is not spelled as the protocol has it", key)
-		}
-		var value json.RawMessage
-		if err := d.Decode(&value); err != nil {
-			return nil, err
+// checked is each, for an object in which no key comes twice, and none is
+// another spelling of a member.
+func checked(obj []byte, f func(key string, value json.RawMessage) error) error {
+	var few [16]string // most objects have no more: no map is made for them
+	keys := few[:0]
+	var many map[string]bool
+	return each(obj, func(key string, value json.RawMessage) error {
+		if many[key] || many == nil && slices.Contains(keys, key) {
+			return fmt.Errorf("the key %q comes twice", key)
 		}
 		switch {
-		case key == "params":
-			params = value
-		case key == "id" && (value[0] == '{' || value[0] == '[' || value[0] == 't' || value[0] == 'f'):
-			return nil, errors.New("an id is a string or a number")
+		case many != nil:
+			many[key] = true
+		case len(keys) < len(few):
+			keys = append(keys, key)
+		default:
+			many = map[string]bool{key: true}
+			for _, k := range keys {
+				many[k] = true
+			}
+		}
+		if !slices.Contains(members, key) && slices.ContainsFunc(members, func(m string) bool { return strings.EqualFold(m, key) }) {
+			return fmt.Errorf("the key %q is not spelled as the protocol has it", key)
+		}
+		return f(key, value)
+	})
+}
+
+// each calls f with the members of an object, which has to be valid JSON, in
+// their order, until f fails.
+func each(obj []byte, f func(key string, value json.RawMessage) error) error {
+	i := 1
+	for {
+		for obj[i] != '"' {
+			if obj[i] == '}' {
+				return nil
+			}
+			i++
+		}
+		end := stringEnd(obj, i)
+		key, err := unquote(obj[i:end])
+		if err != nil {
+			return err
+		}
+		for i = end; obj[i] != ':'; i++ {
+		}
+		for i++; obj[i] == ' ' || obj[i] == '\t' || obj[i] == '\n' || obj[i] == '\r'; i++ {
+		}
+		end = valueEnd(obj, i)
+		if err := f(key, obj[i:end:end]); err != nil {
+			return err
+		}
+		i = end
+	}
+}
+
+func unquote(s []byte) (string, error) {
+	if bytes.IndexByte(s, '\\') < 0 && utf8.Valid(s) {
+		return string(s[1 : len(s)-1]), nil
+	}
+	var out string
+	err := json.Unmarshal(s, &out)
+	return out, err
+}
+
+// stringEnd is the index behind the string that begins at i.
+func stringEnd(b []byte, i int) int {
+	for i++; b[i] != '"'; i++ {
+		if b[i] == '\\' {
+			i++
 		}
 	}
-	return params, nil
+	return i + 1
+}
+
+// valueEnd is the index behind the value that begins at i.
+func valueEnd(b []byte, i int) int {
+	for depth := 0; i < len(b); {
+		switch b[i] {
+		case '"':
+			i = stringEnd(b, i)
+			if depth == 0 {
+				return i
+			}
+			continue
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth == 0 {
+				return i
+			}
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		case ',', ' ', '\t', '\n', '\r':
+			if depth == 0 {
+				return i
+			}
+		}
+		i++
+	}
+	return i
 }

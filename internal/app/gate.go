@@ -104,10 +104,11 @@ func (a *App) record(v host.Verdict) error {
 	return errors.Join(a.Audit.Append(r), a.keepApproval(v))
 }
 
-// KeepReceipt writes what a sandboxed call cost to the audit log.
+// KeepReceipt writes what a sandboxed call cost to the audit log, a moment
+// later: what was decided about it is there already.
 func (a *App) KeepReceipt(r abi.Receipt) {
 	rec := audit.Record{Event: audit.EventReceipt, Session: a.Session, Call: r.Call, Tool: r.Tool, Plugin: r.Plugin, Digest: r.Digest, Receipt: &r}
-	if err := a.Audit.Append(rec); err != nil {
+	if err := a.Audit.Soon(rec); err != nil {
 		a.note("the audit log cannot be written: %v", err)
 	}
 }

@@ -27,12 +27,15 @@ type pack struct {
 	digest   string
 	tools    []abi.ToolDecl
 	bundled  bool
+	needs    string // config.NeedsHash
+}
+
+func newPack(m abi.Manifest, digest string, tools []abi.ToolDecl, bundled bool) pack {
+	return pack{m, digest, tools, bundled, config.NeedsHash(m.Needs)}
 }
 
 func (p pack) key() config.PluginKey {
-	return config.PluginKey{
-		Publisher: p.manifest.Publisher, Name: p.manifest.Name, Digest: p.digest, Needs: config.NeedsHash(p.manifest.Needs),
-	}
+	return config.PluginKey{Publisher: p.manifest.Publisher, Name: p.manifest.Name, Digest: p.digest, Needs: p.needs}
 }
 
 // bundled loads one plugin that ships with the binary. Its bytes are unpacked
@@ -57,7 +60,7 @@ func (a *App) bundled(ctx context.Context, name string) ([]host.Tool, error) {
 		return nil, fmt.Errorf("loading the bundled plugin %q: %w", name, err)
 	}
 	a.Plugins = append(a.Plugins, p)
-	a.packages = append(a.packages, pack{*m, b.Digest, b.Description.Tools, true})
+	a.packages = append(a.packages, newPack(*m, b.Digest, b.Description.Tools, true))
 	return p.Tools(), nil
 }
 
@@ -89,7 +92,7 @@ func (a *App) folder(ctx context.Context, name string) ([]host.Tool, error) {
 		return nil, err
 	}
 	a.Plugins = append(a.Plugins, p)
-	a.packages = append(a.packages, pack{pkg.Manifest, pkg.Digest, p.Description().Tools, false})
+	a.packages = append(a.packages, newPack(pkg.Manifest, pkg.Digest, p.Description().Tools, false))
 	return p.Tools(), nil
 }
 

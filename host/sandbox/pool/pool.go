@@ -35,7 +35,9 @@ type Pool[T Instance] struct {
 	clean  []rest[T] // the freshest last
 	dirty  []T
 	spare  bool // the worker is to make one
-	busy   bool // the worker runs
+	busy   bool // the worker runs, or will
+	soon   *time.Timer
+	pause  time.Duration // before the worker's last run
 	closed bool
 	timer  *time.Timer
 	work   sync.WaitGroup
@@ -109,9 +111,13 @@ func (p *Pool[T]) Put(ctx context.Context, in T, failed bool) {
 	}
 }
 
-// pause is how long an instance lies before the worker cleans it. A caller that
-// comes back at once cleans it itself, without waiting for another thread.
-const pause = time.Millisecond
+// An instance lies for a while before the worker cleans it: a caller that comes
+// back at once cleans it itself, without waiting for another thread. As long as
+// callers do, the worker, whose timer wakes a thread too, comes ever less often.
+const (
+	pause    = time.Millisecond
+	maxPause = 64 * time.Millisecond
+)
 
 // kick starts the worker where there is work. mu is held.
 func (p *Pool[T]) kick() {
@@ -120,7 +126,10 @@ func (p *Pool[T]) kick() {
 	}
 	p.busy = true
 	p.work.Add(1)
-	time.AfterFunc(pause, p.run)
+	if p.pause = min(max(2*p.pause, pause), maxPause); p.spare {
+		p.pause = pause
+	}
+	p.soon = time.AfterFunc(p.pause, p.run)
 }
 
 // run cleans and refills until there is nothing left to do.
@@ -138,6 +147,7 @@ func (p *Pool[T]) run() {
 		case n > 0:
 			in := p.dirty[n-1]
 			p.dirty = p.dirty[:n-1]
+			p.pause = 0
 			p.mu.Unlock()
 			p.add(ctx, in, in.Reset(ctx))
 		default:
@@ -215,6 +225,9 @@ func (p *Pool[T]) Close(ctx context.Context) error {
 	p.closed = true
 	if p.timer != nil {
 		p.timer.Stop()
+	}
+	if p.soon != nil && p.soon.Stop() {
+		p.work.Done()
 	}
 	p.mu.Unlock()
 	p.work.Wait()
