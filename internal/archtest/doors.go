@@ -59,7 +59,8 @@ var rooms = []room{
 	{"skillhub/sign", []string{"abi", "skillhub", "skillhub/pack", "internal/config"}},
 	{"skillhub/internal/disk", nil},
 	{"skillhub/hub", []string{"abi", "host/policy", "host/reach", "host/store", "skillhub", "skillhub/internal/...", "skillhub/pack", "skillhub/sign"}},
-	{"skillhub/keep", []string{"abi", "skillhub", "skillhub/pack", "skillhub/sign", "internal/config"}},
+	{"skillhub/direct", []string{"abi", "host/policy", "host/reach", "skillhub", "skillhub/pack"}},
+	{"skillhub/keep", []string{"abi", "skillhub", "skillhub/internal/...", "skillhub/pack", "skillhub/sign", "internal/config"}},
 
 	{"internal/shared", nil},
 	{"internal/archtest", nil},

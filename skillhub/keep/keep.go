@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"github.com/elfhost/elfhost/skillhub"
+	"github.com/elfhost/elfhost/skillhub/internal/disk"
 )
 
 // Store is a folder of packages with its lock file. It is safe for concurrent
@@ -79,7 +80,7 @@ func (s *Store) exclusive(ctx context.Context) (unlock func(), err error) {
 	}
 	told := false
 	for {
-		ok, err := tryLock(f)
+		ok, err := disk.TryLock(f)
 		if ok {
 			return func() { f.Close() }, nil // the lock ends with the file
 		}
@@ -181,7 +182,8 @@ func (s *Store) replace(file string, b []byte, what string) (err error) {
 	if err := s.step(what + ": renamed"); err != nil { // too late to stop
 		return nil
 	}
-	return syncDir(filepath.Dir(file))
+	syncDir(filepath.Dir(file))
+	return nil
 }
 
 // prune removes what no version needs, what a killed install left, and old
@@ -214,9 +216,19 @@ func dead(dir string) {
 		}
 		return
 	}
-	ok, err := tryLock(f)
+	ok, err := disk.TryLock(f)
 	f.Close()
 	if ok && err == nil {
 		os.RemoveAll(dir)
 	}
+}
+
+// syncDir makes names durable, where the system can.
+func syncDir(dir string) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return
+	}
+	defer d.Close()
+	_ = d.Sync()
 }

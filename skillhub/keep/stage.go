@@ -14,6 +14,7 @@ import (
 	"slices"
 
 	"github.com/elfhost/elfhost/skillhub"
+	"github.com/elfhost/elfhost/skillhub/internal/disk"
 	"github.com/elfhost/elfhost/skillhub/pack"
 )
 
@@ -46,7 +47,7 @@ func (s *Store) Stage() (*Stage, error) {
 	}
 	g := &Stage{store: s, dir: dir}
 	if g.lock, err = os.OpenFile(filepath.Join(dir, stageLock), os.O_CREATE|os.O_RDWR|os.O_EXCL, 0o600); err == nil {
-		if _, err = tryLock(g.lock); err == nil {
+		if _, err = disk.TryLock(g.lock); err == nil {
 			g.blob, err = os.OpenFile(g.archive(), os.O_CREATE|os.O_RDWR|os.O_EXCL, 0o600)
 		}
 	}
@@ -114,6 +115,12 @@ func (k sink) Create(name string) (io.WriteCloser, error) {
 		return nil, err
 	}
 	return k.Dir.Create(name)
+}
+
+// Archive reads the archive from its beginning.
+func (g *Stage) Archive() (io.Reader, error) {
+	_, err := g.blob.Seek(0, io.SeekStart)
+	return g.blob, err
 }
 
 // FS are the unpacked files.
@@ -184,7 +191,9 @@ func (g *Stage) place(pinned Pinned) error {
 	if err := s.replace(s.pinFile(g.Digest), b, "place: pin"); err != nil {
 		return err
 	}
-	return errors.Join(syncDir(filepath.Join(s.Dir, "blobs")), syncDir(filepath.Join(s.Dir, "files")))
+	syncDir(filepath.Join(s.Dir, "blobs"))
+	syncDir(filepath.Join(s.Dir, "files"))
+	return nil
 }
 
 // Close removes what was not committed.

@@ -104,6 +104,10 @@ func ReadFile(name string, limit int64) ([]byte, error) {
 	return b, err
 }
 
+// TryLock takes an exclusive lock on an open file, unless somebody else holds
+// it. The lock ends when the file is closed, or with the process.
+func TryLock(f *os.File) (held bool, err error) { return tryLock(f) }
+
 // Lock waits for an exclusive lock on a file, which it makes if need be and
 // which stays: removing it would let two holders lock different files of one
 // name. The lock ends with unlock, which may be called again, or with the
