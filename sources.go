@@ -8,5 +8,5 @@ import "embed"
 // Kit is abi and pdk, the packages below it included, with the licence. Tests
 // are in it, too; who copies it leaves them out.
 //
-//go:embed LICENSE abi/*.go pdk/*.go pdk/pdktest/*.go pdk/pdkhttp/*.go
+//go:embed LICENSE abi/*.go pdk/*.go pdk/golden/*.go pdk/pdktest/*.go pdk/pdkhttp/*.go
 var Kit embed.FS

@@ -20,16 +20,19 @@ import (
 	"github.com/elfhost/elfhost/internal/fault"
 	"github.com/elfhost/elfhost/internal/kit"
 	"github.com/elfhost/elfhost/internal/term"
+	"github.com/elfhost/elfhost/pdk/golden"
 )
 
 func pluginNew(s streams) *cobra.Command {
-	var lang string
+	var lang, example string
 	c := &cobra.Command{
 		Use: "new NAME", Short: "Make a plugin that builds, tests and runs, without a network",
-		Long: "Make a folder NAME with a plugin in it. Its last part is the plugin's name. The kit that it is built with lies in it,\nso nothing is fetched.",
+		Long: "Make a folder NAME with a plugin in it. Its last part is the plugin's name. The kit that it is built with lies in it,\nso nothing is fetched. --example save begins with HTTP and files rather than a greeting.",
+		Example: `  elfhost plugin new my-tool
+  elfhost plugin new my-tool --lang js --example save`,
 		Args: exactly(1, "one name"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			files, err := kit.New(args[0], lang)
+			files, err := kit.New(args[0], lang, example)
 			if err != nil {
 				return fault.Wrap("E1001", "`elfhost plugin new my-tool` makes one in a new folder", fmt.Errorf("making %q: %w", args[0], err))
 			}
@@ -41,6 +44,7 @@ func pluginNew(s streams) *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&lang, "lang", "go", strings.Join(kit.Languages(), ", "))
+	c.Flags().StringVar(&example, "example", "hello", "what to begin with: "+strings.Join(kit.Examples(), ", "))
 	return c
 }
 
@@ -85,7 +89,7 @@ type author struct {
 	*kit.Bench
 	pkg   sandbox.Package
 	in    sandbox.Inspection
-	cases []kit.Case
+	cases []golden.Case
 }
 
 func openAuthor(ctx context.Context, s streams, dir string) (*author, error) {
@@ -98,19 +102,10 @@ func openAuthor(ctx context.Context, s streams, dir string) (*author, error) {
 	if a.pkg, _, err = app.ReadPackage(dir); err != nil {
 		return nil, wrap(err)
 	}
-	if a.cases, err = kit.Cases(dir); err != nil {
+	if a.cases, err = golden.Read(dir); err != nil {
 		return nil, fault.Wrap("E1312", "`docs/plugin-authors.md` shows what a case holds", err)
 	}
-	wasm, err := a.pkg.Wasm()
-	if err != nil {
-		return nil, wrap(err)
-	}
-	if a.pkg.Format == nil {
-		a.in, err = sandbox.Inspect(wasm)
-	} else {
-		a.in, err = sandbox.InspectAs(wasm, a.pkg.Format)
-	}
-	if err != nil {
+	if a.in, err = kit.Inspect(a.pkg); err != nil {
 		return nil, wrap(err)
 	}
 	paths, err := config.FindPaths(os.Getenv)
@@ -235,7 +230,7 @@ func pluginBench(s streams) *cobra.Command {
 	return c
 }
 
-func benchCase(ctx context.Context, s streams, a *author, x kit.Case, n int) error {
+func benchCase(ctx context.Context, s streams, a *author, x golden.Case, n int) error {
 	times := make([]time.Duration, n)
 	var last abi.Receipt
 	for i := range times {

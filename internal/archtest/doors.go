@@ -16,7 +16,8 @@ var rooms = []room{
 	{".", nil}, // the sources of the kit, for authors
 	{"abi", nil},
 	{"pdk", []string{"abi"}},
-	{"pdk/pdktest", []string{"abi", "pdk"}},
+	{"pdk/golden", []string{"abi"}},
+	{"pdk/pdktest", []string{"abi", "pdk", "pdk/golden"}},
 	{"pdk/pdkhttp", []string{"abi", "pdk"}},
 	{"plugins", []string{"abi"}},
 	{"plugins/...", []string{"abi", "pdk", "pdk/pdktest", "pdk/pdkhttp"}},

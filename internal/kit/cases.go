@@ -1,99 +1,33 @@
 package kit
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/policy"
 	"github.com/elfhost/elfhost/host/reach"
 	"github.com/elfhost/elfhost/host/sandbox"
+	"github.com/elfhost/elfhost/host/schema"
+	"github.com/elfhost/elfhost/pdk/golden"
 )
 
-// CasesDir holds a project's golden cases, one JSON file each.
-const CasesDir = "testdata/cases"
-
-// Case is one call and what must come of it. A file that has "events" is a
-// recording of `elfhost call --record` instead, and is replayed: the module
-// must ask the same things of the host and answer the same.
-type Case struct {
-	Tool   string            `json:"tool"`
-	Args   json.RawMessage   `json:"args"`
-	Grants []string          `json:"grants"` // "fs.read /ws/**"; the network is never there
-	Files  map[string]string `json:"files"`  // of the workspace
-	// Want is the whole text, Contains a part of it, JSON the structured answer.
-	Want     *string         `json:"want"`
-	Contains string          `json:"contains"`
-	JSON     json.RawMessage `json:"json"`
-	Error    bool            `json:"error"` // the answer is an error
-
-	Name      string             `json:"-"`
-	Recording *sandbox.Recording `json:"-"`
-}
-
-// maxCase bounds a file; a recording holds what the module read.
-const maxCase = 64 << 20
-
-// Cases reads a project's cases.
-func Cases(dir string) ([]Case, error) {
-	names, err := filepath.Glob(filepath.Join(dir, filepath.FromSlash(CasesDir), "*.json"))
-	if err != nil {
-		return nil, err
-	}
-	var out []Case
-	for _, name := range names {
-		if st, err := os.Stat(name); err != nil || st.Size() > maxCase {
-			return nil, fmt.Errorf("the case %q is over %d bytes or cannot be read", name, maxCase)
-		}
-		b, err := os.ReadFile(name)
-		if err != nil {
-			return nil, err
-		}
-		c, err := parseCase(b)
-		if err != nil {
-			return nil, fmt.Errorf("the case %q: %w", name, err)
-		}
-		c.Name = strings.TrimSuffix(filepath.Base(name), ".json")
-		out = append(out, c)
-	}
-	return out, nil
-}
-
-func parseCase(b []byte) (c Case, err error) {
-	var head struct {
-		Events json.RawMessage `json:"events"`
-	}
-	if err := json.Unmarshal(b, &head); err != nil {
-		return c, err
-	}
-	if head.Events != nil {
-		c.Recording = new(sandbox.Recording)
-		return c, json.Unmarshal(b, c.Recording)
-	}
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&c); err != nil {
-		return c, err
-	}
-	if c.Tool == "" || c.Want == nil && c.Contains == "" && c.JSON == nil && !c.Error {
-		return c, errors.New(`a case names a "tool", and "want", "contains", "json" or "error"`)
-	}
-	return c, nil
-}
-
 // Bench is a plugin on the bench of its author: loaded, with nobody's rights
-// but those of a case.
+// but those of a case, in a world made of the case's answers. It runs one case
+// at a time.
 type Bench struct {
 	Plugin *sandbox.Plugin
-	tree   *reach.Tree
-	dir    string
+
+	pkg   sandbox.Package
+	tree  *reach.Tree
+	world *world
+	kv    *reach.KV
+	dir   string // holds ws and kv
 }
 
 // Open loads a package for its cases. compiler is the program that compiles
@@ -103,16 +37,23 @@ func Open(ctx context.Context, pkg sandbox.Package, compiler, cache string) (*Be
 	if err != nil {
 		return nil, err
 	}
-	b := &Bench{dir: dir}
-	if b.tree, err = reach.NewTree(reach.Mount{Name: "/ws", Dir: dir}); err != nil {
-		return nil, errors.Join(err, b.Close(ctx))
+	b := &Bench{dir: dir, pkg: pkg, kv: &reach.KV{Dir: filepath.Join(dir, "kv")}}
+	fail := func(err error) (*Bench, error) { return nil, errors.Join(err, b.Close(ctx)) }
+	if err := os.Mkdir(b.workspace(), 0o755); err != nil {
+		return fail(err)
+	}
+	if b.tree, err = reach.NewTree(reach.Mount{Name: "/ws", Dir: b.workspace()}); err != nil {
+		return fail(err)
+	}
+	if b.world, err = newWorld(); err != nil {
+		return fail(err)
 	}
 	l := &sandbox.Loader{
 		Dir: cache, Compiler: compiler, Tree: func(host.Caller) *reach.Tree { return b.tree },
-		Env: func(string) (string, bool) { return "", false },
+		Env: b.world.env, HTTP: b.world.http, KV: b.kv, Model: b.world.model, Invoke: b.world.invoke,
 	}
 	if b.Plugin, err = l.Load(ctx, pkg); err != nil {
-		return nil, errors.Join(err, b.Close(ctx))
+		return fail(err)
 	}
 	return b, nil
 }
@@ -123,51 +64,89 @@ func (b *Bench) Close(ctx context.Context) error {
 	if b.Plugin != nil {
 		errs = append(errs, b.Plugin.Close(ctx))
 	}
+	if b.world != nil {
+		errs = append(errs, b.world.close())
+	}
 	if b.tree != nil {
 		errs = append(errs, b.tree.Close())
 	}
 	return errors.Join(append(errs, os.RemoveAll(b.dir))...)
 }
 
-// Call runs a case's call.
-func (b *Bench) Call(ctx context.Context, c Case) (r abi.Result, receipt abi.Receipt, err error) {
-	if err := b.workspace(c.Files); err != nil {
-		return r, receipt, err
-	}
+func (b *Bench) workspace() string { return filepath.Join(b.dir, "ws") }
+
+// Call runs a case's call. Arguments that do not fit the tool's schema are an
+// error of the tool, as they are for who calls it.
+func (b *Bench) Call(ctx context.Context, c golden.Case) (r abi.Result, receipt abi.Receipt, err error) {
 	rights, err := grants(c.Grants)
+	if err == nil {
+		err = b.lay(ctx, &c, rights)
+	}
 	if err != nil {
 		return r, receipt, err
 	}
-	for _, t := range b.Plugin.Tools() {
-		if t.Spec().Name == c.Tool {
-			r, err = t.Call(ctx, host.Call{ID: c.Name, Tool: c.Tool, Args: c.Args, Rights: rights, Receipt: func(x abi.Receipt) { receipt = x }})
-			return r, receipt, err
-		}
+	t, err := b.tool(c.Tool)
+	if err != nil {
+		return r, receipt, err
 	}
-	return r, receipt, fmt.Errorf("the plugin has no tool %q", c.Tool)
+	args, err := fit(t.Spec().Input, c.Args)
+	var no *schema.Invalid
+	switch {
+	case errors.As(err, &no):
+		return abi.Errorf("The tool %s was not called, because its arguments do not fit.\n%s", c.Tool, err), receipt, nil
+	case err != nil:
+		return r, receipt, err
+	}
+	r, err = t.Call(ctx, host.Call{ID: c.Name, Tool: c.Tool, Args: args, Rights: rights, Receipt: func(x abi.Receipt) { receipt = x }})
+	return r, receipt, err
 }
 
-// workspace lays a case's files out, and nothing else.
-func (b *Bench) workspace(files map[string]string) error {
-	old, err := os.ReadDir(b.dir)
+func (b *Bench) tool(name string) (host.Tool, error) {
+	for _, t := range b.Plugin.Tools() {
+		if t.Spec().Name == name {
+			return t, nil
+		}
+	}
+	return nil, fmt.Errorf("the plugin has no tool %q", name)
+}
+
+func fit(input, args json.RawMessage) (json.RawMessage, error) {
+	s, err := schema.Compile(input)
+	if err != nil {
+		return nil, err
+	}
+	if len(args) == 0 {
+		args = json.RawMessage("{}")
+	}
+	args, _, err = s.Check(args)
+	return args, err
+}
+
+// lay makes the world that of the case, and nothing else.
+func (b *Bench) lay(ctx context.Context, c *golden.Case, rights policy.Rights) error {
+	b.world.enter(c)
+	old, err := os.ReadDir(b.workspace())
 	if err != nil {
 		return err
 	}
 	for _, e := range old {
-		if err := os.RemoveAll(filepath.Join(b.dir, e.Name())); err != nil {
+		if err := os.RemoveAll(filepath.Join(b.workspace(), e.Name())); err != nil {
 			return err
 		}
 	}
-	for name, text := range files {
-		if !filepath.IsLocal(name) {
-			return fmt.Errorf("the file %q lies outside the workspace", name)
-		}
-		full := filepath.Join(b.dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
-			return err
-		}
-		if err := os.WriteFile(full, []byte(text), 0o644); err != nil {
-			return err
+	if err := c.Lay(b.workspace()); err != nil {
+		return err
+	}
+	id := b.pkg.Manifest.Name
+	if p := b.pkg.Manifest.Publisher; p != "" {
+		id = p + "/" + id
+	}
+	if err := b.kv.Forget(id); err != nil {
+		return err
+	}
+	for k, v := range c.KV {
+		if err := b.kv.Set(ctx, rights, id, k, []byte(v)); err != nil {
+			return fmt.Errorf("the case's kv: %w", err)
 		}
 	}
 	return nil
@@ -187,40 +166,29 @@ func grants(list []string) (policy.Rights, error) {
 }
 
 // Run runs a case and says how its outcome differs; nil when it does not.
-func (b *Bench) Run(ctx context.Context, c Case) error {
+func (b *Bench) Run(ctx context.Context, c golden.Case) error {
 	if c.Recording != nil {
-		return b.Plugin.Replay(ctx, c.Recording)
+		return b.replay(ctx, c.Recording)
 	}
 	r, _, err := b.Call(ctx, c)
-	if err != nil {
-		return err
+	if err == nil {
+		err = c.Compare(r, b.workspace())
 	}
-	return c.compare(r)
-}
-
-func (c Case) compare(r abi.Result) error {
-	text := r.Text()
-	switch {
-	case r.IsError != c.Error && c.Error:
-		return fmt.Errorf("it answers %q, and an error is wanted", text)
-	case r.IsError != c.Error:
-		return fmt.Errorf("it answers with the error %q", text)
-	case c.Want != nil && text != *c.Want:
-		return fmt.Errorf("it answers %q, want %q", text, *c.Want)
-	case !strings.Contains(text, c.Contains):
-		return fmt.Errorf("it answers %q, want something with %q", text, c.Contains)
-	case c.JSON != nil && !sameJSON(r.Structured, c.JSON):
-		return fmt.Errorf("it answers %s, want %s", r.Structured, c.JSON)
+	if err != nil {
+		return errors.Join(err, b.world.unanswered())
 	}
 	return nil
 }
 
-func sameJSON(a, b json.RawMessage) bool {
-	var x, y any
-	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {
-		return false
+// replay runs a recording, which is of one build of the module: a replay holds
+// every host call against it, addresses in the guest's memory included.
+func (b *Bench) replay(ctx context.Context, raw json.RawMessage) error {
+	var rec sandbox.Recording
+	if err := json.Unmarshal(raw, &rec); err != nil {
+		return err
 	}
-	p, err1 := json.Marshal(x)
-	q, err2 := json.Marshal(y)
-	return err1 == nil && err2 == nil && bytes.Equal(p, q)
+	if rec.Digest != b.pkg.Digest {
+		return errors.New("it is a recording of another build of the module: record the call again, or write a case of what it answered")
+	}
+	return b.Plugin.Replay(ctx, &rec)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host/sandbox"
 	"github.com/elfhost/elfhost/host/schema"
+	"github.com/elfhost/elfhost/pdk/golden"
 )
 
 // Finding is one thing that Check has to say.
@@ -22,7 +23,7 @@ type Finding struct {
 // Check holds a plugin against what hosts and people will: its imports against
 // its needs, its schemas, and in each of its cases that it repeats, replays and
 // stops when it is cancelled.
-func Check(ctx context.Context, b *Bench, pkg sandbox.Package, in sandbox.Inspection, cases []Case) []Finding {
+func Check(ctx context.Context, b *Bench, pkg sandbox.Package, in sandbox.Inspection, cases []golden.Case) []Finding {
 	var out []Finding
 	say := func(err error, what string) {
 		f := Finding{OK: err == nil, What: what}
@@ -50,7 +51,7 @@ func Check(ctx context.Context, b *Bench, pkg sandbox.Package, in sandbox.Inspec
 		}
 	}
 	if len(cases) == 0 {
-		say(errors.New("add some to "+CasesDir), "it has cases")
+		say(errors.New("add some to "+golden.Dir), "it has cases")
 	}
 	return out
 }
@@ -85,7 +86,7 @@ func needs(pkg sandbox.Package, in sandbox.Inspection) error {
 }
 
 // repeats records a call and replays it.
-func (b *Bench) repeats(ctx context.Context, c Case) error {
+func (b *Bench) repeats(ctx context.Context, c golden.Case) error {
 	var rec sandbox.Recording
 	if _, _, err := b.Call(sandbox.Record(ctx, &rec), c); err != nil {
 		return err
@@ -96,7 +97,7 @@ func (b *Bench) repeats(ctx context.Context, c Case) error {
 // cancelTime is how long a cancelled call may take to return.
 const cancelTime = time.Second
 
-func (b *Bench) cancels(ctx context.Context, c Case) error {
+func (b *Bench) cancels(ctx context.Context, c golden.Case) error {
 	ctx, cancel := context.WithCancel(ctx)
 	cancel()
 	start := time.Now()
@@ -108,4 +109,16 @@ func (b *Bench) cancels(ctx context.Context, c Case) error {
 		return errors.New("it went on and answered")
 	}
 	return nil
+}
+
+// Inspect says what a package's module could do at the most.
+func Inspect(pkg sandbox.Package) (sandbox.Inspection, error) {
+	wasm, err := pkg.Wasm()
+	if err != nil {
+		return sandbox.Inspection{}, err
+	}
+	if pkg.Format == nil {
+		return sandbox.Inspect(wasm)
+	}
+	return sandbox.InspectAs(wasm, pkg.Format)
 }

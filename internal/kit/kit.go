@@ -1,5 +1,5 @@
-// Package kit is what `elfhost plugin new`, build, test, check and bench do for
-// authors. It works on a folder with an elf.toml, anywhere, without a network.
+// Package kit is what `elfhost plugin new`, build, dev, test, check
+// and bench do for authors. It works on a folder with an elf.toml, anywhere, without a network.
 package kit
 
 import (
@@ -11,6 +11,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/template"
 
@@ -21,26 +22,53 @@ import (
 //go:embed all:templates
 var templates embed.FS
 
-// Languages are those that New knows.
-func Languages() []string { return []string{"go"} }
+// Examples are what New can begin with: a greeting, or a page that is fetched
+// and kept in a file. Each is the same in every language.
+func Examples() []string { return []string{"hello", "save"} }
 
-// New makes a project in dir, which must not exist or be empty. It lists the
-// files that it wrote, those of the kit's sources left out.
-func New(dir, lang string) ([]string, error) {
+// New makes a project in dir, which must not exist or be empty, from an
+// example in a language. It lists the files that it wrote, those of the Go
+// kit's sources left out.
+func New(dir, lang, example string) ([]string, error) {
 	name := strings.ToLower(filepath.Base(dir))
 	if err := abi.CheckName(name); err != nil {
 		return nil, err
 	}
-	if lang != "go" {
-		return nil, fmt.Errorf("there is no template for %q; there is one for go, and docs/plugin-authors.md shows other languages", lang)
+	i := slices.IndexFunc(languages, func(l Language) bool { return l.Name == lang })
+	if i < 0 {
+		return nil, fmt.Errorf("there is no template for %q; there are some for %s, and docs/plugin-authors.md shows other languages", lang, strings.Join(Languages(), ", "))
+	}
+	if !slices.Contains(Examples(), example) {
+		return nil, fmt.Errorf("there is no example %q; there are %s", example, strings.Join(Examples(), ", "))
 	}
 	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
 		return nil, fmt.Errorf("%q is not empty", dir)
 	}
-	values := struct{ Name, Tool string }{name, strings.ReplaceAll(name, "-", "_")}
+	v := values{Name: name, Tool: strings.ReplaceAll(name, "-", "_"), Lang: lang, Declare: languages[i].tools}
 	var wrote []string
-	root := path.Join("templates", lang)
-	err := fs.WalkDir(templates, root, func(p string, e fs.DirEntry, err error) error {
+	for _, part := range []string{"all/" + example, lang + "/common", lang + "/" + example} {
+		files, err := v.lay(path.Join("templates", part), dir)
+		if err != nil {
+			return nil, err
+		}
+		wrote = append(wrote, files...)
+	}
+	slices.Sort(wrote)
+	if lang != "go" {
+		return wrote, nil
+	}
+	return wrote, sources(filepath.Join(dir, "elfhost"))
+}
+
+// values are what templates are filled with.
+type values struct {
+	Name, Tool, Lang string
+	Declare          bool // the tools in elf.toml
+}
+
+// lay writes a folder of templates. Files that end in .tmpl are filled.
+func (v values) lay(root, dir string) (wrote []string, err error) {
+	err = fs.WalkDir(templates, root, func(p string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
 		}
@@ -48,25 +76,26 @@ func New(dir, lang string) ([]string, error) {
 		if err != nil {
 			return err
 		}
-		t, err := template.New(p).Parse(string(text))
-		if err != nil {
-			return err
+		to := strings.TrimPrefix(p, root+"/")
+		if rest, ok := strings.CutSuffix(to, ".tmpl"); ok {
+			to = rest
+			t, err := template.New(p).Parse(string(text))
+			if err != nil {
+				return err
+			}
+			var out bytes.Buffer
+			if err := t.Execute(&out, v); err != nil {
+				return err
+			}
+			text = out.Bytes()
 		}
-		var out bytes.Buffer
-		if err := t.Execute(&out, values); err != nil {
-			return err
-		}
-		to := strings.TrimSuffix(strings.TrimPrefix(p, root+"/"), ".tmpl")
 		if to == "gitignore" {
 			to = ".gitignore"
 		}
 		wrote = append(wrote, to)
-		return write(filepath.Join(dir, filepath.FromSlash(to)), out.Bytes())
+		return write(filepath.Join(dir, filepath.FromSlash(to)), text)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return wrote, sources(filepath.Join(dir, "elfhost"))
+	return wrote, err
 }
 
 // sources lays the kit into a folder that is a module of its own.

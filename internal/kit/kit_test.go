@@ -3,21 +3,22 @@ package kit_test
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/elfhost/elfhost/abi"
-	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/sandbox"
 	"github.com/elfhost/elfhost/host/sandbox/compile"
+	"github.com/elfhost/elfhost/internal/app"
 	"github.com/elfhost/elfhost/internal/config"
 	"github.com/elfhost/elfhost/internal/kit"
+	"github.com/elfhost/elfhost/pdk/golden"
 )
 
 func TestMain(m *testing.M) {
@@ -33,27 +34,17 @@ func offline(t *testing.T) {
 	t.Setenv("GOFLAGS", "-mod=mod")
 }
 
-func open(t *testing.T, dir string) (*kit.Bench, sandbox.Package, sandbox.Inspection, []kit.Case) {
+func open(t *testing.T, dir string) (*kit.Bench, sandbox.Package, sandbox.Inspection, []golden.Case) {
 	t.Helper()
-	wasm, err := os.ReadFile(filepath.Join(dir, kit.Module))
+	pkg, _, err := app.ReadPackage(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	toml, err := os.ReadFile(filepath.Join(dir, "elf.toml"))
+	in, err := kit.Inspect(pkg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := config.ReadManifest(toml, "elf.toml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	sum := sha256.Sum256(wasm)
-	pkg := sandbox.Package{Manifest: *m, Digest: hex.EncodeToString(sum[:]), Source: host.Plugin, Wasm: func() ([]byte, error) { return wasm, nil }}
-	in, err := sandbox.Inspect(wasm)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cases, err := kit.Cases(dir)
+	cases, err := golden.Read(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +78,7 @@ func TestNew(t *testing.T) {
 	}
 	offline(t)
 	dir := filepath.Join(t.TempDir(), "my-tool")
-	if _, err := kit.New(dir, "go"); err != nil {
+	if _, err := kit.New(dir, "go", "hello"); err != nil {
 		t.Fatal(err)
 	}
 	if err := kit.TestNative(t.Context(), dir, io.Discard); err != nil {
@@ -127,9 +118,82 @@ func TestNew(t *testing.T) {
 	if after, _ := os.ReadFile(filepath.Join(dir, kit.Module)); !bytes.Equal(before, after) {
 		t.Error("the broken build replaced the module")
 	}
-	t.Setenv("PATH", t.TempDir())
-	if _, err := kit.Build(t.Context(), dir, io.Discard); !errors.Is(err, kit.ErrNoToolchain) {
-		t.Errorf("without go: %v", err)
+}
+
+// TestMissingToolchain: the error says which, where it was looked for, and how
+// to install it.
+func TestMissingToolchain(t *testing.T) {
+	t.Setenv("PATH", "/nowhere")
+	t.Setenv("WASI_SDK_PATH", "")
+	for lang, want := range map[string]string{"go": "https://go.dev/dl", "c": "apt install clang", "assemblyscript": "Node.js"} {
+		dir := filepath.Join(t.TempDir(), "tool")
+		if _, err := kit.New(dir, lang, "hello"); err != nil {
+			t.Fatal(err)
+		}
+		_, err := kit.Build(t.Context(), dir, io.Discard)
+		var missing *kit.MissingToolchain
+		if !errors.As(err, &missing) || !strings.Contains(err.Error(), "/nowhere") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", lang, err)
+		}
+	}
+}
+
+// TestLanguages makes, builds and holds against its cases each example in each
+// language whose toolchain is here.
+func TestLanguages(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it runs compilers")
+	}
+	offline(t)
+	for _, lang := range kit.Languages() {
+		for _, example := range kit.Examples() {
+			t.Run(lang+"/"+example, func(t *testing.T) {
+				dir := filepath.Join(t.TempDir(), "my-tool")
+				if _, err := kit.New(dir, lang, example); err != nil {
+					t.Fatal(err)
+				}
+				if lang == "assemblyscript" {
+					assemblyScript(t, dir)
+				}
+				if err := kit.TestNative(t.Context(), dir, io.Discard); err != nil {
+					t.Error(err)
+				}
+				var log bytes.Buffer
+				_, err := kit.Build(t.Context(), dir, &log)
+				var missing *kit.MissingToolchain
+				if errors.As(err, &missing) {
+					t.Skip(err)
+				}
+				if err != nil {
+					t.Fatalf("%v\n%s", err, log.String())
+				}
+				b, pkg, in, cases := open(t, dir)
+				if len(cases) < 2 {
+					t.Errorf("%d cases", len(cases))
+				}
+				if bad := failures(kit.Check(t.Context(), b, pkg, in, cases)); bad != "" {
+					t.Error(bad)
+				}
+			})
+		}
+	}
+}
+
+// assemblyScript puts the compiler where npm would.
+func assemblyScript(t *testing.T, dir string) {
+	t.Helper()
+	cache := filepath.Join(os.TempDir(), "elfhost-assemblyscript-0.28.20")
+	modules := filepath.Join(cache, "node_modules")
+	if _, err := os.Stat(filepath.Join(modules, "assemblyscript", "bin", "asc.js")); err != nil {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, "npm", "install", "--silent", "--no-fund", "--no-audit", "--prefix", cache, "--fetch-retries=0", "--fetch-timeout=20000", "assemblyscript@0.28.20")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Skipf("the AssemblyScript compiler cannot be had from npm: %v %s", err, out)
+		}
+	}
+	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
+		t.Skip(err)
 	}
 }
 
@@ -148,31 +212,11 @@ func TestNewRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for dir, lang := range map[string]string{filepath.Join(t.TempDir(), "Bad_Name"): "go", full: "go", filepath.Join(t.TempDir(), "fine"): "cobol"} {
-		if _, err := kit.New(dir, lang); err == nil {
+		if _, err := kit.New(dir, lang, "hello"); err == nil {
 			t.Errorf("%s in %s is accepted", dir, lang)
 		}
 	}
 	if b, _ := os.ReadDir(full); len(b) != 1 {
 		t.Error("something was written to a full folder")
-	}
-}
-
-func TestCases(t *testing.T) {
-	dir := t.TempDir()
-	cases := filepath.Join(dir, filepath.FromSlash(kit.CasesDir))
-	if err := os.MkdirAll(cases, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for text, ok := range map[string]bool{
-		`{"tool":"a","want":""}`: true, `{"tool":"a","error":true}`: true, `{"tool":"a","json":{"a":1}}`: true,
-		`{"events":[],"tool":"a","digest":"x"}`: true,
-		`{"tool":"a"}`:                          false, `{"want":"x"}`: false, `{"tool":"a","want":"x","wnat":"y"}`: false, `[]`: false,
-	} {
-		if err := os.WriteFile(filepath.Join(cases, "c.json"), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := kit.Cases(dir); (err == nil) != ok {
-			t.Errorf("%s: %v", text, err)
-		}
 	}
 }
