@@ -164,7 +164,7 @@ func pluginCheck(s streams) *cobra.Command {
 				return err
 			}
 			defer func() { err = errors.Join(err, a.Close(context.WithoutCancel(ctx))) }()
-			found := kit.Check(ctx, a.Bench, a.pkg, a.in, a.cases)
+			found := kit.Check(ctx, a.Bench, a.in, a.cases)
 			failed := 0
 			for _, f := range found {
 				if !f.OK {

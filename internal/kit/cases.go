@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host"
@@ -28,6 +29,8 @@ type Bench struct {
 	world *world
 	kv    *reach.KV
 	dir   string // holds ws and kv
+	mu    sync.Mutex
+	used  map[abi.Capability]bool // what calls asked for; nil: nobody counts
 }
 
 // Open loads a package for its cases. compiler is the program that compiles
@@ -79,6 +82,7 @@ func (b *Bench) workspace() string { return filepath.Join(b.dir, "ws") }
 // error of the tool, as they are for who calls it.
 func (b *Bench) Call(ctx context.Context, c golden.Case) (r abi.Result, receipt abi.Receipt, err error) {
 	rights, err := grants(c.Grants)
+	rights.Note = b.note
 	if err == nil {
 		err = b.lay(ctx, &c, rights)
 	}
@@ -99,6 +103,23 @@ func (b *Bench) Call(ctx context.Context, c golden.Case) (r abi.Result, receipt 
 	}
 	r, err = t.Call(ctx, host.Call{ID: c.Name, Tool: c.Tool, Args: args, Rights: rights, Receipt: func(x abi.Receipt) { receipt = x }})
 	return r, receipt, err
+}
+
+// note is told of each use that the call asks for.
+func (b *Bench) note(u policy.Use, _ error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.used != nil {
+		b.used[u.Cap] = true
+	}
+}
+
+// count notes from now on in used what calls ask for; nil stops it.
+func (b *Bench) count(used map[abi.Capability]bool) map[abi.Capability]bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.used = used
+	return used
 }
 
 func (b *Bench) tool(name string) (host.Tool, error) {

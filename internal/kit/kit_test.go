@@ -12,11 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host/sandbox"
 	"github.com/elfhost/elfhost/host/sandbox/compile"
 	"github.com/elfhost/elfhost/internal/app"
-	"github.com/elfhost/elfhost/internal/config"
 	"github.com/elfhost/elfhost/internal/kit"
 	"github.com/elfhost/elfhost/pdk/golden"
 )
@@ -34,7 +32,7 @@ func offline(t *testing.T) {
 	t.Setenv("GOFLAGS", "-mod=mod")
 }
 
-func open(t *testing.T, dir string) (*kit.Bench, sandbox.Package, sandbox.Inspection, []golden.Case) {
+func open(t *testing.T, dir string) (*kit.Bench, sandbox.Inspection, []golden.Case) {
 	t.Helper()
 	pkg, _, err := app.ReadPackage(dir)
 	if err != nil {
@@ -57,7 +55,7 @@ func open(t *testing.T, dir string) (*kit.Bench, sandbox.Package, sandbox.Inspec
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { b.Close(context.Background()) })
-	return b, pkg, in, cases
+	return b, in, cases
 }
 
 func failures(found []kit.Finding) string {
@@ -87,23 +85,12 @@ func TestNew(t *testing.T) {
 	if _, err := kit.Build(t.Context(), dir, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	b, pkg, in, cases := open(t, dir)
+	b, in, cases := open(t, dir)
 	if len(cases) != 2 {
 		t.Errorf("%d cases", len(cases))
 	}
-	if bad := failures(kit.Check(t.Context(), b, pkg, in, cases)); bad != "" {
+	if bad := failures(kit.Check(t.Context(), b, in, cases)); bad != "" {
 		t.Error(bad)
-	}
-
-	// A need that nothing uses, and a case that is wrong.
-	pkg.Manifest.Needs = append(pkg.Manifest.Needs, needs(t, "net.http", "https://api.example.org")...)
-	wrong := "Goodbye"
-	cases[0].Want = &wrong
-	bad := failures(kit.Check(t.Context(), b, pkg, in, cases))
-	for _, want := range []string{"imports nothing of [net.http]", `want "Goodbye"`} {
-		if !strings.Contains(bad, want) {
-			t.Errorf("no %q in %s", want, bad)
-		}
 	}
 
 	// Sources that do not compile leave the last module alone.
@@ -167,11 +154,11 @@ func TestLanguages(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%v\n%s", err, log.String())
 				}
-				b, pkg, in, cases := open(t, dir)
+				b, in, cases := open(t, dir)
 				if len(cases) < 2 {
 					t.Errorf("%d cases", len(cases))
 				}
-				if bad := failures(kit.Check(t.Context(), b, pkg, in, cases)); bad != "" {
+				if bad := failures(kit.Check(t.Context(), b, in, cases)); bad != "" {
 					t.Error(bad)
 				}
 			})
@@ -195,15 +182,6 @@ func assemblyScript(t *testing.T, dir string) {
 	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
 		t.Skip(err)
 	}
-}
-
-func needs(t *testing.T, cap, scope string) []abi.Need {
-	t.Helper()
-	m, err := config.ReadManifest([]byte("abi = \"elf/1\"\nname = \"a\"\nversion = \"1\"\n[[needs]]\ncap = \""+cap+"\"\nscope = \""+scope+"\"\nreason = \"r\"\n"), "elf.toml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m.Needs
 }
 
 func TestNewRefuses(t *testing.T) {
