@@ -5,7 +5,7 @@ VERSION ?= $(shell git describe --tags --always 2>/dev/null || echo devel)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 
-.PHONY: demo test check build plugins javascript grammars install dist bench bench-tools bench-mcp conformance bench-sandbox bench-foreign bench-agent crash docs fuzz clean race
+.PHONY: demo test check build plugins javascript grammars install dist bench bench-tools bench-mcp conformance bench-sandbox bench-foreign bench-kit bench-agent crash docs fuzz clean race
 
 demo: build ## build everything and show the main job, without a key
 	./$(BIN) demo
@@ -50,6 +50,9 @@ bench: plugins ## ratios against peers of the same run
 
 bench-foreign: ## other people's modules against Extism's SDK and raw wazero
 	$(GO) run ./internal/bench/foreign
+
+bench-kit: javascript ## how long authors wait, and a script's call against an engine booted for it
+	$(GO) run ./internal/bench/kit
 
 bench-sandbox: ## isolated calls against MCP, Extism and raw wazero
 	$(GO) run ./internal/bench/sandbox

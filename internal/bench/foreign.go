@@ -20,12 +20,10 @@ import (
 	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/foreign"
 	"github.com/elfhost/elfhost/host/sandbox"
-	"github.com/elfhost/elfhost/internal/kit"
 )
 
 // Foreign measures isolated calls of other people's modules, limits on, against
-// Extism's SDK and a fresh instance of the raw runtime; and how long an author
-// waits for a first plugin.
+// Extism's SDK and a fresh instance of the raw runtime.
 func Foreign(ctx context.Context, w io.Writer) error {
 	dir, err := os.MkdirTemp("", "elfhost-bench-")
 	if err != nil {
@@ -37,7 +35,7 @@ func Foreign(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	b := &foreignBench{w: w, dir: dir, loader: &sandbox.Loader{Dir: filepath.Join(dir, "cache"), Compiler: self}}
-	for _, part := range []func(context.Context) error{b.extism, b.wasi, b.author} {
+	for _, part := range []func(context.Context) error{b.extism, b.wasi} {
 		if err := part(ctx); err != nil {
 			return err
 		}
@@ -187,28 +185,4 @@ func rawProgram(ctx context.Context, rt wazero.Runtime, code wazero.CompiledModu
 		return nil
 	}
 	return mod.Close(ctx)
-}
-
-// author measures from nothing to a tested plugin, with a warm build cache.
-func (b *foreignBench) author(ctx context.Context) error {
-	first := filepath.Join(b.dir, "first", "my-tool")
-	if _, err := kit.New(first, "go"); err != nil {
-		return err
-	}
-	if _, err := kit.Build(ctx, first, io.Discard); err != nil { // warms the cache
-		return err
-	}
-	start := time.Now()
-	dir := filepath.Join(b.dir, "second", "my-tool")
-	if _, err := kit.New(dir, "go"); err != nil {
-		return err
-	}
-	if err := kit.TestNative(ctx, dir, io.Discard); err != nil {
-		return err
-	}
-	if _, err := kit.Build(ctx, dir, io.Discard); err != nil {
-		return err
-	}
-	Figure(b.w, "foreign.plugin_new_build_test_s", time.Since(start).Seconds(), 60)
-	return nil
 }
