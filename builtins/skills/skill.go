@@ -47,7 +47,7 @@ func (k *Skill) read(b []byte) {
 		}
 		k.warn("it has no instructions beside its description")
 	}
-	k.Flags = append(k.Flags, Scan(string(b), k.Tools)...)
+	k.Flags = append(k.Flags, flags(string(b), k.Tools)...)
 }
 
 func (k *Skill) text(f frontmatter.Fields, key string, most int) string {

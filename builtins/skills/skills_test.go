@@ -193,7 +193,7 @@ func TestHUB15SkillThatLures(t *testing.T) {
 	b.put(b.ws, ".elfhost/skills/lure/scripts/x.sh", "touch PWN")
 	k := b.one()
 	all := strings.Join(k.Flags, "\n")
-	for _, want := range []string{"26 invisible characters", "a comment", "download that is run", "against the person", "kept from the person", "keys or passwords", "every command"} {
+	for _, want := range []string{"26 tag characters", "a comment", "download that is run", "against the person", "kept from the person", "keys or passwords", "every command"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("no flag %q in %q", want, k.Flags)
 		}

@@ -52,12 +52,13 @@ var rooms = []room{
 	{"host/acp", []string{"abi", "host", "host/agent", "host/reach", "host/policy"}},
 
 	{"builtins/agents", []string{"abi", "host", "host/policy", "host/reach", "host/agent", "host/archive", "builtins/internal/..."}},
-	{"builtins/skills", []string{"abi", "host", "host/policy", "host/reach", "skillhub", "host/sandbox", "builtins/internal/..."}},
+	{"builtins/skills", []string{"abi", "host", "host/policy", "host/reach", "skillhub", "skillhub/scan", "host/sandbox", "builtins/internal/..."}},
 	{"builtins/outline", []string{"abi", "host", "host/policy", "host/reach", "host/sandbox", "host/sandbox/...", "builtins/internal/..."}},
 	{"builtins/...", []string{"abi", "host", "host/policy", "host/reach", "builtins/internal/..."}},
 	{"skillhub", []string{"abi"}},
 	{"skillhub/pack", []string{"abi", "skillhub", "internal/config"}}, // elf.toml is read in one place
 	{"skillhub/sign", []string{"abi", "skillhub", "skillhub/pack", "internal/config"}},
+	{"skillhub/scan", []string{"abi"}},
 	{"skillhub/internal/disk", nil},
 	{"skillhub/hub", []string{"abi", "host/policy", "host/reach", "host/store", "skillhub", "skillhub/internal/...", "skillhub/pack", "skillhub/sign"}},
 	{"skillhub/direct", []string{"abi", "host/policy", "host/reach", "skillhub", "skillhub/pack"}},
