@@ -46,6 +46,20 @@ args = { path = "notes.txt", old_string = "hello", new_string = "goodbye" }
 when = { tool = "Edit" }
 text = "Edited."
 [[turn]]
+always = true
+when = { prompt = "rather" }
+text = "Steered: {{prompt}}"
+[[turn]]
+always = true
+when = { prompt = "wait", lacks = "waited" }
+[[turn.call]]
+tool = "Bash"
+args = { command = "while ! test -e go; do sleep 0.05; done; echo waited" }
+[[turn]]
+always = true
+when = { prompt = "wait", contains = "waited" }
+text = "Waited."
+[[turn]]
 when = { prompt = "sleep" }
 [[turn.call]]
 tool = "Bash"
@@ -239,6 +253,74 @@ func TestChatWritesSeveralLines(t *testing.T) {
 	k.sees("> ")
 	k.types("echo naïve 漢字x\x7f\x1b[D\x1b[D!\r") // backspace, left twice
 	k.sees("You said: echo naïve !漢字")
+}
+
+// TestChatSteering: what is sent while the agent works, it reads after its
+// step; a command waits for the end; what was not sent is not lost.
+func TestChatSteering(t *testing.T) {
+	home, dir := chatPlace(t)
+	k := newTalk(t, home, dir, nil, "--mode", "auto")
+	k.sees("> ")
+	k.types("wait\r")
+	k.sees("Bash while")
+	k.types("rather dox\x7f this\r")
+	k.sees("(1 queued)")
+	k.types("/cost\r")
+	k.sees("(2 queued)")
+	k.types("echo un")
+	k.sees("echo un")
+	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	k.sees("\x1b[2m> rather do this")
+	k.sees("Steered: rather do this")
+	k.sees("> \x1b[0m/cost")
+	k.sees("tokens in")
+	k.sees("echo un")
+	k.types("sent\r")
+	k.sees("You said: echo unsent")
+	k.sees("> ")
+	// A turn that was ended gives back what nobody has read.
+	if err := os.Remove(filepath.Join(dir, "go")); err != nil {
+		t.Fatal(err)
+	}
+	k.types("wait again\r")
+	k.sees("Bash while")
+	k.types("echo later\r")
+	k.sees("(1 queued)")
+	k.types("\x03")
+	k.sees("interrupted")
+	k.sees("echo later")
+	k.types("!\r")
+	k.sees("You said: echo later!")
+}
+
+// TestChatKeys: Ctrl-R finds what was said before, Tab completes.
+func TestChatKeys(t *testing.T) {
+	home, dir := chatPlace(t)
+	k := newTalk(t, home, dir, nil)
+	k.sees("> ")
+	for _, text := range []string{"echo first", "echo second"} {
+		k.types(text + "\r")
+		k.sees("You said: " + text)
+		k.sees("> ")
+	}
+	k.types("\x12FIR")
+	k.sees("history: FIR > ")
+	k.types("\x05 again\r")
+	k.sees("You said: echo first again")
+	k.sees("> ")
+	k.types("echo no\t!\r") // a file
+	k.sees("You said: echo notes.txt!")
+	k.sees("> ")
+	k.types("/co\t")
+	k.sees("/compact")
+	k.sees("/cost")
+	k.types("s\t\r")
+	k.sees("tokens in")
+	k.sees("> ")
+	k.types("/mode acc\t\r")
+	k.sees("mode acceptEdits")
 }
 
 // TestChatInterrupt: one Ctrl-C ends the turn with all its processes, and the

@@ -201,7 +201,7 @@ func (run *Run) finish(ctx, call context.Context, done Event, failure error) {
 	run.cancel(nil)
 	close(run.done)
 	final := run.State()
-	Emit(call, Event{Kind: KindAgent, From: final.ID, Run: &final})
+	run.runs.show(call, Event{Kind: KindAgent, From: final.ID, Run: &final})
 }
 
 var stops = map[Stop]string{

@@ -134,6 +134,13 @@ func (m *memory) Append(_ context.Context, _ string, r Record) error {
 	return nil
 }
 
+// kept is what was written so far; background children may be writing still.
+func (m *memory) kept() []Record {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return append([]Record(nil), m.records...)
+}
+
 func newLoop(m model.Model, tools ...host.Tool) *Loop {
 	return &Loop{Model: m, Tools: registry(tools...), Retry: model.Retry{Attempts: 3, First: time.Millisecond}}
 }

@@ -28,8 +28,9 @@ type Runs struct {
 	// Session makes the session of a child, or opens the one that Spawn.Session
 	// names. Nil, or a nil session without an error: a new one in the parent's journal.
 	Session func(ctx context.Context, parent *Session, id string, s Spawn) (*Session, error)
-	// Watch sees the events of all children; those of foreground children go to
-	// the parent's stream as well. It may be nil and must not block.
+	// Watch sees the events of all children, their beginning and end (KindAgent)
+	// among them; those of foreground children go to the parent's stream as well.
+	// It may be nil and must not block.
 	Watch  func(runID string, e Event)
 	Limits RunLimits
 
@@ -141,9 +142,18 @@ func (r *Runs) Spawn(ctx context.Context, s Spawn) (*Run, error) {
 		run.cancel(context.Cause(ctx))
 	}
 	st := run.State()
-	Emit(ctx, Event{Kind: KindAgent, From: st.ID, Run: &st})
+	r.show(ctx, Event{Kind: KindAgent, From: st.ID, Run: &st})
 	go run.work(base, ctx, loop, s)
 	return run, nil
+}
+
+// show tells that a run has begun or ended: the step that started it, if that
+// is not over, and who watches all runs.
+func (r *Runs) show(ctx context.Context, e Event) {
+	if r.Watch != nil {
+		r.Watch(e.From, e)
+	}
+	Emit(ctx, e)
 }
 
 // begin makes a run with its session and its place in the tree.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,7 +28,7 @@ type Session struct {
 	usage    Usage
 	results  map[string]model.CallResult // of the last message's calls, by ID
 	started  map[string]bool             // its calls that have entered their tool; true: it only looks
-	queue    [][]abi.Content
+	queue    []*steering
 	repaired []Repair
 	runs     []RunState // children, oldest first
 	hooks    []func(cause error)
@@ -51,12 +52,26 @@ func (s *Session) Usage() Usage {
 	return s.usage
 }
 
+// steering is a message that waits for its step.
+type steering struct{ content []abi.Content }
+
 // Steer queues a message of the person for the running agent. It is put into
 // the conversation after the calls of the current step, or opens the next Run.
-func (s *Session) Steer(content ...abi.Content) {
+// Until then withdraw takes it back; false says that it came too late.
+func (s *Session) Steer(content ...abi.Content) (withdraw func() bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.queue = append(s.queue, content)
+	m := &steering{content}
+	s.queue = append(s.queue, m)
+	return func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		i := slices.Index(s.queue, m)
+		if i >= 0 {
+			s.queue = slices.Delete(s.queue, i, i+1)
+		}
+		return i >= 0
+	}
 }
 
 // Steered reports whether messages of Steer wait for the next Run.
@@ -149,9 +164,9 @@ func (s *Session) unqueue() ([]abi.Content, bool) {
 	if len(s.queue) == 0 {
 		return nil, false
 	}
-	c := s.queue[0]
+	m := s.queue[0]
 	s.queue = s.queue[1:]
-	return c, true
+	return m.content, true
 }
 
 // commit writes a record and then, under the same lock, applies it: what the

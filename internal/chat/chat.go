@@ -14,6 +14,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -54,6 +55,14 @@ type chat struct {
 	turns   int
 
 	interrupted time.Time // when a turn was ended last
+
+	desk      desk
+	asking    sync.Mutex   // held for each question: one stands at a time
+	prompt    *term.Prompt // one for all questions; nil: nobody can be asked
+	keys      *term.Typeahead
+	meanwhile meanwhile
+	rest      string   // what was written and not sent: the next line begins with it
+	next      []string // what was sent during a turn, and comes after it
 }
 
 // errLeave ends the conversation.
@@ -68,6 +77,10 @@ func Run(ctx context.Context, o Options) error {
 	if !term.IsTerminal(o.In) || !o.Style.Color {
 		c.lines = bufio.NewReader(o.In)
 	}
+	if term.IsTerminal(o.In) {
+		c.prompt = &term.Prompt{In: o.In, Out: o.Out, Style: o.Style}
+	}
+	c.keys = c.typeahead()
 	// The caller's context ends at the first interrupt, which here ends a turn only.
 	ctx = context.WithoutCancel(ctx)
 	if err := c.open(ctx); err != nil {
@@ -77,9 +90,8 @@ func Run(ctx context.Context, o Options) error {
 	c.past = openHistory(filepath.Join(c.app.Paths.State, "history"))
 	c.welcome()
 	for {
-		text, err := c.ask(ctx)
+		text, err := c.following(ctx)
 		if err == nil && strings.TrimSpace(text) != "" {
-			c.past.add(text)
 			err = c.input(ctx, text)
 		}
 		switch {
@@ -109,6 +121,9 @@ func (c *chat) open(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, a.Close(ctx))
 	}
+	if a.Runs != nil {
+		a.Runs.Watch = c.watch
+	}
 	c.app, c.model, c.session = a, model, session
 	return nil
 }
@@ -122,23 +137,24 @@ func (c *chat) close(ctx context.Context) {
 }
 
 func (c *chat) approver() host.Approver {
-	if !term.IsTerminal(c.In) {
+	if c.prompt == nil {
 		return nil
 	}
-	return &asker{c, &term.Prompt{In: c.In, Out: c.Out, Style: c.Style}}
+	return asker{c}
 }
 
 // asker puts questions between the lines of the conversation. Ctrl-C at a
 // question is a no, and ends the turn.
-type asker struct {
-	chat   *chat
-	prompt *term.Prompt
-}
+type asker struct{ chat *chat }
 
-func (a *asker) Approve(ctx context.Context, q host.Ask) (host.Answer, error) {
+func (a asker) Approve(ctx context.Context, q host.Ask) (host.Answer, error) {
+	a.chat.asking.Lock()
+	defer a.chat.asking.Unlock()
+	defer a.chat.desk.question()()
+	defer a.chat.keys.Pause()()
 	a.chat.screen.hold(true)
 	defer a.chat.screen.hold(false)
-	answer, err := a.prompt.Approve(ctx, q)
+	answer, err := a.chat.prompt.Approve(ctx, q)
 	if errors.Is(err, term.ErrInterrupt) {
 		select {
 		case a.chat.signals <- os.Interrupt:
@@ -207,16 +223,39 @@ func (c *chat) complain(err error) {
 // conversation: it was typed while the turn ended.
 const again = 2 * time.Second
 
+// following is what the person says next: what was sent during the last turn,
+// else what is written now.
+func (c *chat) following(ctx context.Context) (string, error) {
+	if len(c.next) == 0 {
+		text, err := c.ask(ctx)
+		if err == nil {
+			c.past.add(text)
+		}
+		return text, err
+	}
+	text := c.next[0]
+	c.next = c.next[1:]
+	c.screen.printf("%s%s\n", c.Style.Cyan("> "), term.Lines(text))
+	return text, nil
+}
+
 // ask reads what the person says next. Ctrl-C clears what was written; on an
 // empty line it warns once, then leaves.
 func (c *chat) ask(ctx context.Context) (string, error) {
 	c.screen.line()
 	if c.lines != nil {
+		c.tell()
 		return c.plainLine(ctx)
 	}
 	for warned := time.Since(c.interrupted) < again; ; {
-		e := &term.Editor{In: c.In, Out: c.Out, Style: c.Style, Prompt: "> ", History: c.past.all}
-		text, err := e.Read(ctx)
+		c.tell()
+		e := &term.Editor{In: c.In, Out: c.Out, Style: c.Style, Prompt: "> ", History: c.past.all, Text: c.rest, Complete: c.complete}
+		c.rest = ""
+		text, err := c.desk.write(ctx, e.Read)
+		if errors.Is(err, errAside) {
+			c.rest = text
+			continue
+		}
 		if !errors.Is(err, term.ErrInterrupt) {
 			return text, err
 		}
@@ -275,7 +314,7 @@ func (c *chat) plainLine(ctx context.Context) (string, error) {
 
 // input carries out what was said: a command, or a turn of the agent.
 func (c *chat) input(ctx context.Context, text string) error {
-	if strings.HasPrefix(text, "/") && !strings.HasPrefix(text, "//") {
+	if isCommand(text) {
 		name, args, _ := strings.Cut(text[1:], " ")
 		if name, rest, ok := strings.Cut(name, "\n"); ok {
 			return c.command(ctx, name, rest+" "+args)

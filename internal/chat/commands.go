@@ -97,7 +97,8 @@ func (c *chat) help(ctx context.Context, _ string) error {
 	for _, cmd := range c.app.Commands.List(ctx, c.app.Rights()) {
 		row(term.Line(strings.TrimSpace("/"+cmd.Name+" "+cmd.Hint)), term.Line(clip(cmd.Description, 100)+" ("+cmd.Source+")"))
 	}
-	c.screen.printf("%s\n", c.Style.Dim("Enter sends. Alt-Enter, Ctrl-J or a backslash before Enter begins a new line. Ctrl-C ends a turn, twice leaves."))
+	c.screen.printf("%s\n", c.Style.Dim("Enter sends. Alt-Enter, Ctrl-J or a backslash before Enter begins a new line. Tab completes commands and files, Ctrl-R looks through what was said before."))
+	c.screen.printf("%s\n", c.Style.Dim("What you send while the agent works it reads after its step; a command waits for the end. Ctrl-C ends a turn, twice leaves."))
 	return nil
 }
 
@@ -239,14 +240,14 @@ func (c *chat) clear(ctx context.Context, _ string) error {
 // change goes over to another session. When it cannot be opened, the one that
 // is open stays.
 func (c *chat) change(ctx context.Context, to app.Kept) error {
-	was, old := c.kept, *c
+	was, old := c.kept, c.app
 	c.kept = to
-	if err := c.open(ctx); err != nil {
-		c.app, c.model, c.session, c.kept = old.app, old.model, old.session, was
+	if err := c.open(ctx); err != nil { // it has changed nothing else
+		c.kept = was
 		c.complain(err)
 		return nil
 	}
-	if err := old.app.Close(ctx); err != nil {
+	if err := old.Close(ctx); err != nil {
 		c.complain(err)
 	}
 	c.turns = 0

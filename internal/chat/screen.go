@@ -26,6 +26,10 @@ type screen struct {
 	held   bool   // a question has the terminal
 	later  []byte // what was written meanwhile
 	middle bool   // the text so far does not end with a newline
+
+	typed string // what the person is writing meanwhile
+	waits int    // lines of theirs that nobody has read yet
+	frame int
 }
 
 var frames = []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"}
@@ -102,10 +106,13 @@ func (s *screen) start() (end func()) {
 		defer close(done)
 		tick := time.NewTicker(100 * time.Millisecond)
 		defer tick.Stop()
-		for n := 0; ; n++ {
+		for {
 			select {
 			case <-tick.C:
-				s.tick(n)
+				s.mu.Lock()
+				s.frame++
+				s.draw()
+				s.mu.Unlock()
 			case <-stop:
 				return
 			}
@@ -114,26 +121,59 @@ func (s *screen) start() (end func()) {
 	return func() {
 		close(stop)
 		<-done
+		s.mu.Lock()
+		s.typed = ""
+		s.mu.Unlock()
 		s.say("")
 	}
 }
 
-// tick draws the status line anew. Text that streams is not disturbed: the
-// line appears only below a text that ended, or that has paused.
-func (s *screen) tick(n int) {
+// typing shows what the person writes while something runs.
+func (s *screen) typing(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.status == "" || s.held || s.middle {
+	s.typed = term.Line(strings.NewReplacer("\n", " ⏎ ", "\t", "  ").Replace(text))
+	s.draw()
+}
+
+// waiting says how many lines of the person wait for the next step.
+func (s *screen) waiting(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waits = n
+}
+
+// draw draws the status line anew, with the lock held. Text that streams is
+// not disturbed: the line appears only below a text that ended.
+func (s *screen) draw() {
+	if s.held || s.middle {
 		return
 	}
-	text := frames[n%len(frames)] + " " + s.status
-	if d := time.Since(s.since); d >= time.Second {
-		text += " " + d.Truncate(time.Second).String()
+	if s.status == "" && s.typed == "" {
+		s.wipe()
+		return
 	}
+	width := 79
 	if s.style.Width > 4 {
-		text = ansi.Truncate(text, s.style.Width-1, "…")
+		width = s.style.Width - 1
 	}
-	_, _ = io.WriteString(s.out, "\r\x1b[K"+s.style.Dim(text))
+	typed := ""
+	if s.typed != "" { // its end is what matters
+		if typed = s.typed; ansi.StringWidth(typed) > width*2/3 {
+			typed = "…" + ansi.TruncateLeft(typed, ansi.StringWidth(typed)-width*2/3, "")
+		}
+		typed = s.style.Cyan("> ") + typed + " "
+	}
+	after := ""
+	if d := time.Since(s.since); d >= time.Second && s.status != "" {
+		after = " " + d.Truncate(time.Second).String()
+	}
+	if s.waits > 0 {
+		after += fmt.Sprintf(" (%d queued)", s.waits)
+	}
+	room := max(0, width-ansi.StringWidth(typed)-ansi.StringWidth(after)-2)
+	text := frames[s.frame%len(frames)] + " " + ansi.Truncate(s.status, room, "…") + after
+	_, _ = io.WriteString(s.out, "\r\x1b[K"+ansi.Truncate(typed+s.style.Dim(text), width, "…"))
 	s.drawn = true
 }
 

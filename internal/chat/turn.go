@@ -37,18 +37,37 @@ func (c *chat) turn(ctx context.Context, with app.Chosen, content ...abi.Content
 		leave <- c.interrupts(cancel, done)
 	}()
 	v := &view{chat: c, text: &markdown{out: c.screen, style: c.Style}}
+	c.meanwhile.turn(true)
 	end := c.screen.start()
+	if c.lines == nil {
+		c.keys.Start()
+	}
 	for e, err := range c.app.Turn(ctx, loop, c.session, content...) {
 		v.event(e, err)
 	}
+	c.rest = c.keys.Stop()
 	v.flush()
+	c.meanwhile.turn(false)
+	c.tell()
 	end()
+	c.takeUp(v.stop == agent.StopEnd)
 	close(done)
 	<-watching
 	if <-leave {
 		return term.ErrInterrupt
 	}
 	return nil
+}
+
+// takeUp goes on with the lines that came too late for the turn. Where it did
+// not end by itself they are for the person to look at again.
+func (c *chat) takeUp(ended bool) {
+	late := c.undelivered()
+	if ended {
+		c.next = append(c.next, late...)
+		return
+	}
+	c.rest = strings.TrimSpace(strings.Join(append(late, c.rest), "\n"))
 }
 
 // interrupts ends the turn at the first interrupt and says so; true: a second
@@ -77,10 +96,16 @@ type view struct {
 
 	running []string // calls under way
 	last    string   // the call that was named last
+	stop    agent.Stop
 }
 
 func (v *view) event(e agent.Event, err error) {
 	s := v.chat.screen
+	switch e.Kind {
+	case agent.KindStep, agent.KindStart, agent.KindFinish, agent.KindDone:
+		v.flush()
+		v.chat.tell()
+	}
 	if e.From != "" {
 		v.below(e)
 		return
@@ -112,6 +137,7 @@ func (v *view) event(e agent.Event, err error) {
 		showPlan(s, e.Plan)
 	case agent.KindSteer:
 		v.flush()
+		v.chat.delivered(e.Text)
 		s.printf("%s\n", v.style().Dim("> "+term.Lines(e.Text)))
 	case agent.KindRetry:
 		v.retry(e)
@@ -230,6 +256,7 @@ func (v *view) below(e agent.Event) {
 
 func (v *view) done(e agent.Event, err error) {
 	v.flush()
+	v.stop = e.Stop
 	s := v.chat.screen
 	say := func(text string) { s.printf("%s\n", v.style().Yellow(text)) }
 	switch {

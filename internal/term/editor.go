@@ -22,24 +22,41 @@ type Editor struct {
 	// History is what can be gone back to, the newest last. The Editor does not
 	// change it.
 	History []string
+	// Text is what stands there already.
+	Text string
+	// Complete finds what the end of a text may become: choices take the place
+	// of what comes after from, in bytes. Nil: nothing is completed.
+	Complete func(ctx context.Context, text string) (from int, choices []string)
 }
+
+// Bracketed paste tells what was pasted from what was typed.
+const (
+	pasteOn  = "\x1b[?2004h"
+	pasteOff = "\x1b[?2004l"
+)
 
 // maxInput bounds what is written at once, in bytes.
 const maxInput = 1 << 20
 
 // Read gives what was sent. Ctrl-C is ErrInterrupt, together with what had been
-// written; Ctrl-D on an empty line is io.EOF.
+// written; Ctrl-D on an empty line is io.EOF. At the end of ctx it leaves no
+// trace on the screen, and its error and what had been written come together.
 func (e *Editor) Read(ctx context.Context) (string, error) {
 	k := &keyboard{f: e.In}
 	if err := k.take(); err != nil {
 		return "", fmt.Errorf("reading keys from the terminal: %w", err)
 	}
-	_, _ = io.WriteString(e.Out, "\x1b[?2004h")
-	l := &line{e: e, at: len(e.History)}
+	_, _ = io.WriteString(e.Out, pasteOn)
+	l := &line{e: e, at: len(e.History), text: []rune(clean(e.Text))}
+	l.pos = len(l.text)
 	defer func() {
-		l.pos = len(l.text)
-		l.draw()
-		_, _ = io.WriteString(e.Out, "\x1b[?2004l\r\n")
+		if l.pos, l.hint, l.search = len(l.text), nil, nil; ctx.Err() != nil {
+			l.wipe() // it will be read again
+			_, _ = io.WriteString(e.Out, pasteOff)
+		} else {
+			l.draw()
+			_, _ = io.WriteString(e.Out, pasteOff+"\r\n")
+		}
 		k.giveBack()
 	}()
 	for {
@@ -48,8 +65,14 @@ func (e *Editor) Read(ctx context.Context) (string, error) {
 		if err != nil {
 			return string(l.text), err
 		}
-		if key == keyPaste {
+		l.hint = nil
+		switch {
+		case key == keyPaste:
+			l.found()
 			l.insert([]rune(pasted)...)
+			continue
+		case key == '\t' && l.search == nil:
+			l.complete(ctx)
 			continue
 		}
 		done, err := l.press(key)
@@ -67,11 +90,17 @@ type line struct {
 	at   int    // in the history; its length: the person's own text
 	own  []rune // that, while the history is shown
 
+	search *search  // what is looked for in the history
+	hint   []string // shown below the text until the next key
+
 	row, rows int // of the cursor on the screen, and of all that is drawn
 }
 
 // press carries out one key; done: the text is sent.
 func (l *line) press(key rune) (done bool, err error) {
+	if l.search != nil && l.seek(key) {
+		return false, nil
+	}
 	switch key {
 	case '\r':
 		if l.pos == len(l.text) && l.pos > 0 && l.text[l.pos-1] == '\\' {
@@ -101,6 +130,11 @@ func (l *line) press(key rune) (done bool, err error) {
 		l.row, l.rows = 0, 0
 	case '\t':
 		l.insert(' ', ' ')
+	case ctrlR:
+		if len(l.e.History) == 0 {
+			break
+		}
+		l.search = &search{at: len(l.e.History), text: l.text, pos: l.pos}
 	default:
 		l.move(key)
 	}

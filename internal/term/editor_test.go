@@ -1,6 +1,7 @@
 package term
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -47,8 +48,66 @@ func TestEditorKeys(t *testing.T) {
 			t.Errorf("%q at %d with %v gives %q, want %q", c.text, c.pos, c.keys, got, c.want)
 		}
 	}
+	for _, c := range []struct{ keys, want string }{
+		{"\x12s", "|second\nline"},
+		{"\x12LINE\x7f\x7f\x7f", "second\n|line"},
+		{"\x12s\x12", "fir|st"},
+		{"\x12s\x12\x12!", "fir|st"},           // no further one: what was found stays
+		{"\x12first\x05!", "first!|"},          // End goes on with it
+		{"\x12first\x07", "mine|"},             // Ctrl-G: as it was
+		{"\x12s\x7f", "mine|"},                 // nothing is looked for
+		{"\x12nowhere\x05", "second\nline|"},   // what was found last stays
+		{"\x12first\x05\x0e\x0e\x0e", "mine|"}, // down from there
+	} {
+		l := typed("mine", 4)
+		for _, k := range c.keys {
+			if done, err := l.press(k); done || err != nil {
+				t.Errorf("%q: key %d ends the reading: %v", c.keys, k, err)
+			}
+		}
+		if got := string(l.text[:l.pos]) + "|" + string(l.text[l.pos:]); got != c.want {
+			t.Errorf("%q gives %q, want %q", c.keys, got, c.want)
+		}
+	}
+	l := typed("", 0)
+	for _, k := range "\x12fir" {
+		_, _ = l.press(k)
+	}
+	if rows, _, _ := l.layout(40); rows[0] != "history: fir > first" {
+		t.Errorf("a search looks like %q", rows)
+	}
+	if done, _ := l.press('\r'); !done || string(l.text) != "first" {
+		t.Errorf("Enter does not send what was found, but %q", string(l.text))
+	}
 	if done, _ := typed("x", 1).press('\r'); !done {
 		t.Error("Enter does not send")
+	}
+}
+
+func TestEditorCompletes(t *testing.T) {
+	for _, c := range []struct {
+		text    string
+		pos     int
+		choices []string
+		want    string
+		hint    int
+	}{
+		{"say doc", 7, []string{"docs/"}, "say docs/|", 0},
+		{"say d rest", 5, []string{"docs/", "doing"}, "say do| rest", 0},
+		{"say do", 6, []string{"docs/", "doing"}, "say do|", 2},
+		{"say ü", 6, []string{"überé", "überè"}, "say über|", 0},
+		{"say x", 5, nil, "say x|", 0},
+		{"say x", 5, strings.Split(strings.Repeat("x,", 20)+"xy", ","), "say x|", shownChoices + 1},
+		{"a\n ", 3, []string{"docs/"}, "a\n   |", 0}, // an indent
+	} {
+		l := typed(c.text, len([]rune(c.text[:min(c.pos, len(c.text))])))
+		l.e.Complete = func(_ context.Context, text string) (int, []string) {
+			return strings.LastIndexByte(text, ' ') + 1, c.choices
+		}
+		l.complete(t.Context())
+		if got := string(l.text[:l.pos]) + "|" + string(l.text[l.pos:]); got != c.want || len(l.hint) != c.hint {
+			t.Errorf("%q becomes %q with %d hints, want %q with %d", c.text, got, len(l.hint), c.want, c.hint)
+		}
 	}
 }
 

@@ -17,11 +17,11 @@ func (l *line) draw() {
 		width, height = 80, 24
 	}
 	rows, row, col := l.layout(width)
-	var b strings.Builder
-	if l.row > 0 {
-		fmt.Fprintf(&b, "\x1b[%dA", l.row)
+	for _, h := range l.hint {
+		rows = append(rows, l.e.Style.Dim(ansi.Truncate(Line(h), width-1, "…")))
 	}
-	b.WriteString("\r\x1b[J")
+	var b strings.Builder
+	b.WriteString(l.top())
 	// What is taller than the screen is shown around the cursor.
 	top := 0
 	if most := max(1, height-1); len(rows) > most {
@@ -41,12 +41,26 @@ func (l *line) draw() {
 	l.row, l.rows = row, len(rows)
 }
 
+// top goes to where the text begins, and clears the screen from there.
+func (l *line) top() string {
+	if l.row > 0 {
+		return fmt.Sprintf("\x1b[%dA\r\x1b[J", l.row)
+	}
+	return "\r\x1b[J"
+}
+
+func (l *line) wipe() { _, _ = io.WriteString(l.e.Out, l.top()) }
+
 // layout breaks the text into rows of at most width-1 cells, and says where
 // the cursor is. What is no plain character is shown as Escape writes it.
 func (l *line) layout(width int) (rows []string, row, col int) {
-	indent := strings.Repeat(" ", ansi.StringWidth(l.e.Prompt))
+	prompt := l.e.Prompt
+	if l.search != nil {
+		prompt = ansi.Truncate("history: "+Line(string(l.search.words)), max(8, width-12), "…") + l.search.miss() + " > "
+	}
+	indent := strings.Repeat(" ", ansi.StringWidth(prompt))
 	var b strings.Builder
-	b.WriteString(l.e.Style.Cyan(l.e.Prompt))
+	b.WriteString(l.e.Style.Cyan(prompt))
 	at := len(indent)
 	next := func() {
 		rows = append(rows, b.String())
