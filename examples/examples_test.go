@@ -69,3 +69,47 @@ func TestRepoNeedsItsGrants(t *testing.T) {
 		t.Errorf("%+v, %+v, %v", r, receipt, err)
 	}
 }
+
+// The plugins that work on files, in the sandbox, with the rights that they
+// ask for and without.
+func TestFilesInTheSandbox(t *testing.T) {
+	for _, c := range []struct {
+		dir, tool, file, text string
+		args                  map[string]any
+		want                  string
+	}{
+		{"jq", "jq", "a.json", `{"a":[1,2,3]}`, map[string]any{"filter": ".a | add", "path": "a.json"}, "6\n"},
+		{"csv", "csv_query", "a.csv", "name,age\nAda,36\nBob,9\n", map[string]any{"path": "a.csv", "sortBy": "age", "columns": []string{"name"}}, "| Bob |\n| Ada |"},
+		{"diff", "diff", "a.txt", "one\n", map[string]any{"old": map[string]string{"path": "a.txt"}, "new": map[string]string{"text": "two\n"}}, "-one\n+two\n"},
+	} {
+		t.Run(c.dir, func(t *testing.T) {
+			p := plugintest.Load(t, c.dir)
+			if err := os.WriteFile(filepath.Join(p.Dir, c.file), []byte(c.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			r, receipt, err := p.Call(c.tool, c.args, "fs.read /ws/**")
+			if err != nil || r.IsError || !strings.Contains(r.Text(), c.want) {
+				t.Errorf("%+v, %v", r, err)
+			}
+			if len(receipt.Hosts) != 0 || len(receipt.Denied) != 0 {
+				t.Errorf("it reached for more: %+v", receipt)
+			}
+			if r, _, err := p.Call(c.tool, c.args); err != nil || !r.IsError {
+				t.Errorf("without a grant: %+v, %v", r, err)
+			}
+		})
+	}
+}
+
+// A module has the capabilities that its manifest asks for, and no other: what
+// reads GitHub cannot write there.
+func TestGithubOnlyReads(t *testing.T) {
+	p := plugintest.Load(t, "github")
+	if n := len(p.Description().Tools); n != 4 {
+		t.Errorf("%d tools", n)
+	}
+	r, receipt, err := p.Call("github_issues", map[string]string{"owner": "golang", "repo": "go"})
+	if err != nil || !r.IsError || len(receipt.Hosts) > 0 || len(receipt.Denied) == 0 {
+		t.Errorf("%+v, %+v, %v", r, receipt, err)
+	}
+}
