@@ -62,6 +62,10 @@ func why(c Caller) string {
 func (g *Gate) ask(ctx context.Context, a Ask, v *Verdict) *Denied {
 	d := &Denied{Call: a.Call, Origin: a.Spec.Origin, Use: a.Use}
 	if g.Approver == nil {
+		if src, ok := deferring[a.Spec.Name]; ok && src == a.Spec.Origin.Source && a.Use == nil && a.Call.Caller.Plugin == "" {
+			v.By, v.Reason = "nobody", "it prepares, and waits for a person"
+			return nil
+		}
 		v.By, d.Layer, d.Why = "nobody", "nobody", "it needs a person's consent, and nobody is there to ask"
 		return d
 	}

@@ -116,6 +116,40 @@ func TestTUI05NobodyThere(t *testing.T) {
 	}
 }
 
+// TestHUB16InstallByModel: installing is asked about, in plan mode not offered,
+// and by no rule's absence allowed. With nobody there the tool is called, for it
+// leaves what it fetched unused; a module of that name, and a plugin that calls
+// it, are refused.
+func TestHUB16InstallByModel(t *testing.T) {
+	p := &person{answer: refuses}
+	r := registry(t, Options{Gate: &Gate{Approver: p}}, builtin("skillhub_install"))
+	if res := r.Invoke(t.Context(), Call{Tool: "skillhub_install"}); !res.IsError || p.count() != 1 {
+		t.Errorf("%d questions: %s", p.count(), res.Text())
+	}
+	var by []string
+	audit := func(v Verdict) error { by = append(by, v.By); return nil }
+	for _, c := range []struct {
+		gate   *Gate
+		tool   Tool
+		caller Caller
+		ok     bool
+	}{
+		{&Gate{Audit: audit}, builtin("skillhub_install"), Caller{}, true},
+		{&Gate{}, builtin("skillhub_install"), Caller{Plugin: "acme"}, false},
+		{&Gate{}, plugin("acme", "skillhub_install"), Caller{}, false},
+		{&Gate{Mode: ModePlan}, builtin("skillhub_install"), Caller{}, false},
+		{&Gate{Policy: layers(t, policy.Layer{Kind: policy.System, Tools: []policy.Rule{rule(t, policy.Deny, "skillhub_*", "p:1")}})}, builtin("skillhub_install"), Caller{}, false},
+	} {
+		res := registry(t, Options{Gate: c.gate}, c.tool).Invoke(t.Context(), Call{Tool: "skillhub_install", Caller: c.caller})
+		if res.IsError == c.ok {
+			t.Errorf("%+v from %+v: %s", c.caller, c.tool.Spec().Origin, res.Text())
+		}
+	}
+	if len(by) != 1 || by[0] != "nobody" {
+		t.Errorf("the log says %q", by)
+	}
+}
+
 // TestPOL01Precedence: deny wins, whichever layer allows, and the verdict
 // says which rule in which file.
 func TestPOL01Precedence(t *testing.T) {

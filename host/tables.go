@@ -32,6 +32,11 @@ var inheritable = map[string]bool{"list_skills": true, "read_skill": true, "slas
 var reserved = map[string]bool{"Bash": true, "Shell": true, "Subagent": true, spawner: true,
 	"SessionsSpawn": true, "SessionsSend": true, "skillhub_install": true}
 
+// deferring names the tools which, without a person's answer, prepare what they
+// are about and leave it unused until a person agrees by a command. Where nobody
+// is there to ask they are called for that.
+var deferring = map[string]Source{"skillhub_install": Builtin}
+
 // spawner is the one tool that plan mode offers beside the safe set, for
 // children that plan.
 const spawner = "spawn_agent"
