@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -32,6 +33,8 @@ type Author struct {
 	Passphrase func(file string) ([]byte, error)
 	Now        func() time.Time // nil: time.Now
 	NoSync     bool             // do not wait for the disk; for benchmarks
+
+	writing func(name string) error // in tests: is told of each file before, and may end the work there
 }
 
 // InitOptions say how a new hub is to be.
@@ -72,7 +75,19 @@ func (a *Author) KeyDirs() []string {
 func (a *Author) path(name string) string { return filepath.Join(a.Dir, filepath.FromSlash(name)) }
 
 func (a *Author) write(name string, b []byte) error {
-	return disk.Writer{NoSync: a.NoSync}.Write(a.path(name), b, 0o644)
+	return a.writeFrom(name, func(w io.Writer) error {
+		_, err := w.Write(b)
+		return err
+	})
+}
+
+func (a *Author) writeFrom(name string, fill func(io.Writer) error) error {
+	if a.writing != nil {
+		if err := a.writing(name); err != nil {
+			return err
+		}
+	}
+	return disk.Writer{NoSync: a.NoSync}.WriteFrom(a.path(name), 0o644, fill)
 }
 
 // lock keeps other authors out. It lies with the keys: whoever publishes has those.
@@ -204,7 +219,7 @@ func (a *Author) firstState(ctx context.Context, o InitOptions, made map[string]
 		s.dirtyBins[bin] = true
 	}
 	s.dirtyTargets = true
-	root, err := sign(s.root, s.ring, Root, rootNeed(s.root, Root))
+	root, err := signFile(s.root, s.ring, Root, rootNeed(s.root, Root))
 	if err != nil {
 		return "", err
 	}

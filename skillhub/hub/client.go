@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,9 @@ type Remote struct {
 	Location string          `json:"location"` // a URL, a folder, or a bundle
 	Root     skillhub.Digest `json:"root"`     // of the root that was pinned
 }
+
+// ErrUntrusted is metadata that others than the keys of the hub's root signed.
+var ErrUntrusted = errors.New("its metadata is not signed by the keys that its root names")
 
 // client uses one hub for one operation: it sees one state of it.
 type client struct {
@@ -159,7 +163,11 @@ func (c *client) version() int64 {
 	return set.Snapshot.Signed.Version
 }
 
-// find looks a target up in its bin. fs.ErrNotExist: the hub has none such.
+// errPart is a file of the hub that is not where the client looks.
+var errPart = fmt.Errorf("it is not in this mirror, which has a part of the hub: %w", skillhub.ErrNotFound)
+
+// find looks a target up in its bin. fs.ErrNotExist: the hub has none such;
+// errPart: the bin is not here.
 func (c *client) find(name string) (f *metadata.TargetFiles, err error) {
 	role := c.targets().Delegations.SuccinctRoles.GetRolesForTarget(name)[0].Name
 	err = guard(func() error {
@@ -167,8 +175,11 @@ func (c *client) find(name string) (f *metadata.TargetFiles, err error) {
 		return err
 	})
 	set := c.tuf.GetTrustedMetadataSet()
-	if bin := set.Targets[role]; bin != nil && bin.Signed.Targets[name] == nil {
+	switch bin := set.Targets[role]; {
+	case bin != nil && bin.Signed.Targets[name] == nil:
 		return nil, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
+	case bin == nil && errors.Is(err, fs.ErrNotExist):
+		return nil, errPart
 	}
 	if err == nil && (f.Length < 0 || len(f.Hashes["sha256"]) != 32) {
 		err = fmt.Errorf("%s: its bin does not say how long it is, or has no digest of it", name)
@@ -189,6 +200,9 @@ func (c *client) target(ctx context.Context, name string, most int64) ([]byte, e
 		return nil, c.away
 	}
 	b, err := readFrom(ctx, c.place, targetPath(name, digestOf(f)), f.Length)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errPart
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -198,11 +212,11 @@ func (c *client) target(ctx context.Context, name string, most int64) ([]byte, e
 // document reads what the hub says of a package.
 func (c *client) document(ctx context.Context, name string) (Document, error) {
 	b, err := c.target(ctx, documentTarget(name), maxDocument)
-	if errors.Is(err, fs.ErrNotExist) {
-		return Document{}, c.absent(name, err)
-	}
-	if err != nil {
-		return Document{}, fmt.Errorf("hub %s: %w", c.remote.Name, explain(err))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return Document{}, fmt.Errorf("hub %s has no package %s: %w", c.remote.Name, name, skillhub.ErrNotFound)
+	case err != nil:
+		return Document{}, fmt.Errorf("hub %s: %s: %w", c.remote.Name, name, explain(err))
 	}
 	d, err := ParseDocument(b, name)
 	if err != nil {
@@ -212,15 +226,6 @@ func (c *client) document(ctx context.Context, name string) (Document, error) {
 		d.Versions[i].Hub = c.remote.Name
 	}
 	return d, nil
-}
-
-// absent tells a package that the hub does not have from one that only this
-// mirror of it does not.
-func (c *client) absent(name string, err error) error {
-	if _, listed := c.find(documentTarget(name)); listed == nil || !errors.Is(listed, fs.ErrNotExist) {
-		return fmt.Errorf("hub %s lists %s, but it is not in %q, which may be a mirror of a part of it: %w", c.remote.Name, name, c.remote.Location, skillhub.ErrNotFound)
-	}
-	return fmt.Errorf("hub %s has no package %s: %w", c.remote.Name, name, skillhub.ErrNotFound)
 }
 
 // fetcher gives TUF's client what it asks for, from wherever the hub is.
@@ -235,14 +240,43 @@ func (f *fetcher) DownloadFile(name string, most int64, _ time.Duration) ([]byte
 		return nil, f.c.away
 	}
 	b, err := readFrom(f.ctx, f.c.place, name, most)
-	var large *tooLarge
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, errors.Join(&metadata.ErrDownloadHTTP{StatusCode: http.StatusNotFound, URL: name}, err)
-	case errors.As(err, &large):
-		return nil, errors.Join(&metadata.ErrDownloadLengthMismatch{Msg: large.Error()}, err)
+	if errors.Is(err, fs.ErrNotExist) { // TUF's way of saying so
+		return nil, errors.Join(err, &metadata.ErrDownloadHTTP{StatusCode: http.StatusNotFound, URL: name})
 	}
-	return b, err
+	if err != nil {
+		return nil, err
+	}
+	return b, canonical(name, b)
+}
+
+// canonical refuses a file of metadata that is not written as elfhost writes
+// it. Signatures cover what JSON means and not its bytes; of a timestamp and a
+// root, which nothing lists by their digests, two spellings would both count.
+func canonical(name string, b []byte) (err error) {
+	var again []byte
+	switch {
+	case strings.HasSuffix(name, "timestamp.json"):
+		again, err = rewrite[metadata.TimestampType](b)
+	case strings.HasSuffix(name, "root.json"):
+		again, err = rewrite[metadata.RootType](b)
+	default:
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if !bytes.Equal(again, b) {
+		return fmt.Errorf("%s is not written as metadata is: its bytes were changed", name)
+	}
+	return nil
+}
+
+func rewrite[T metadata.Roles](b []byte) ([]byte, error) {
+	md, err := new(metadata.Metadata[T]).FromBytes(b)
+	if err != nil {
+		return nil, err
+	}
+	return md.ToBytes(false)
 }
 
 // guard turns a panic into an error: whoever holds a signing key of a hub could
@@ -259,9 +293,12 @@ func guard(f func() error) (err error) {
 
 // explain says in our words what TUF refused, and gives it our kind of error.
 func explain(err error) error {
+	var large *tooLarge
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &large):
+		return fmt.Errorf("%w: %w", skillhub.ErrMismatch, large)
 	case errors.Is(err, &metadata.ErrExpiredMetadata{}):
 		return fmt.Errorf("%w (%s): what is installed keeps working, nothing new is installed", skillhub.ErrExpired, tufText(err))
 	case errors.Is(err, &metadata.ErrBadVersionNumber{}):
@@ -269,7 +306,7 @@ func explain(err error) error {
 	case errors.Is(err, &metadata.ErrLengthOrHashMismatch{}):
 		return fmt.Errorf("%w: %s", skillhub.ErrMismatch, tufText(err))
 	case errors.Is(err, &metadata.ErrUnsignedMetadata{}):
-		return fmt.Errorf("its metadata is not signed by the keys that its root names: %s", tufText(err))
+		return fmt.Errorf("%w: %s", ErrUntrusted, tufText(err))
 	}
 	return err
 }

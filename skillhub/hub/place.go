@@ -2,6 +2,7 @@ package hub
 
 import (
 	"archive/zip"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -103,6 +104,7 @@ type web struct {
 	http   *reach.HTTP
 	rights policy.Rights
 	base   string
+	slow   time.Duration // the longest that one small file may take
 }
 
 // Times of one request. The broker ends what takes longer.
@@ -123,11 +125,11 @@ func (o *Options) openWeb(location string) (place, error) {
 	if err != nil {
 		return nil, err
 	}
-	return web{o.HTTP, rights, strings.TrimSuffix(location, "/")}, nil
+	return web{o.HTTP, rights, strings.TrimSuffix(location, "/"), cmp.Or(o.slow, metadataTime)}, nil
 }
 
 func (w web) open(ctx context.Context, name string, most int64) (io.ReadCloser, error) {
-	limits := reach.HTTPLimits{Time: metadataTime, Body: most + 1}
+	limits := reach.HTTPLimits{Time: w.slow, Body: most + 1}
 	if most > maxTargets {
 		limits.Time = archiveTime
 	}

@@ -173,8 +173,8 @@ func (e *edit) finish(ctx context.Context) error {
 // putBlob copies an archive into the hub, and checks that it is the one that
 // the listing is about.
 func (a *Author) putBlob(ctx context.Context, r Release) error {
-	name := a.path(blobPath(r.Listing.Digest))
-	if st, err := os.Stat(name); err == nil && st.Size() == r.Listing.Size {
+	name := blobPath(r.Listing.Digest)
+	if st, err := os.Stat(a.path(name)); err == nil && st.Size() == r.Listing.Size {
 		return nil // only whole files are ever there
 	}
 	in, err := os.Open(r.Archive)
@@ -182,7 +182,7 @@ func (a *Author) putBlob(ctx context.Context, r Release) error {
 		return err
 	}
 	defer in.Close()
-	return disk.Writer{NoSync: a.NoSync}.WriteFrom(name, 0o644, func(w io.Writer) error {
+	return a.writeFrom(name, func(w io.Writer) error {
 		sum := sha256.New()
 		n, err := io.Copy(io.MultiWriter(w, sum), io.LimitReader(ctxReader{ctx, in}, skillhub.MaxArchive+1))
 		if err != nil {

@@ -129,7 +129,7 @@ func (s *state) renewRoot(notes map[string]string) error {
 	if err != nil {
 		return err
 	}
-	b, err := sign(next, s.ring, Root, rootNeed(next, Root))
+	b, err := signFile(next, s.ring, Root, rootNeed(next, Root))
 	if err != nil {
 		return err
 	}

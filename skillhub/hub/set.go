@@ -33,6 +33,8 @@ type Options struct {
 	// is for ever.
 	MaxAge time.Duration
 	Now    func() time.Time // nil: time.Now
+
+	slow time.Duration // in tests: the longest that one small file may take
 }
 
 func (o *Options) now() time.Time {
@@ -180,7 +182,7 @@ func (c *client) archive(ctx context.Context, l skillhub.Listing, dst io.Writer)
 	}
 	in, err := c.place.open(ctx, blobPath(l.Digest), l.Size)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("its archive is not in %q, which may be a mirror of a part of the hub: %w", c.remote.Location, skillhub.ErrNotFound)
+		return errPart
 	}
 	if err != nil {
 		return err

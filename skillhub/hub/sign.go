@@ -24,10 +24,10 @@ func rootNeed(root *metadata.Metadata[metadata.RootType], role string) need {
 	return need{}
 }
 
-// sign replaces a file's signatures by those of all keys at hand that count.
+// signFile replaces a file's signatures by those of all keys at hand that count.
 // It returns the bytes of the file. With fewer keys than the threshold the
 // error is ErrNoKey.
-func sign[T metadata.Roles](md *metadata.Metadata[T], r *ring, role string, n need) ([]byte, error) {
+func signFile[T metadata.Roles](md *metadata.Metadata[T], r *ring, role string, n need) ([]byte, error) {
 	md.ClearSignatures()
 	keys := r.of(n.ids)
 	if len(keys) < n.threshold {

@@ -275,7 +275,7 @@ func (s *state) signAll() ([]file, error) {
 		md := s.bins[role]
 		md.Signed.Version++
 		md.Signed.Expires = expiry(s.now, s.days[Packages])
-		b, err := sign(md, s.ring, Packages, need{bins.KeyIDs, bins.Threshold})
+		b, err := signFile(md, s.ring, Packages, need{bins.KeyIDs, bins.Threshold})
 		if err != nil {
 			return nil, err
 		}
@@ -330,7 +330,7 @@ func signTop[T metadata.Roles](s *state, md *metadata.Metadata[T], role string) 
 	if s.next != nil {
 		n = rootNeed(s.next, role)
 	}
-	if _, err := sign(md, s.ring, role, n); err != nil {
+	if _, err := signFile(md, s.ring, role, n); err != nil {
 		return nil, err
 	}
 	if s.next != nil {
