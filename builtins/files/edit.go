@@ -168,6 +168,6 @@ func (r *room) save(ctx context.Context, c host.Call, d *document, raw []byte) e
 	if err != nil {
 		return err
 	}
-	r.state.Saw(d.name, stamp(info, raw))
+	r.state.Saw(d.name, stampWritten(info, raw))
 	return nil
 }

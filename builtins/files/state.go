@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"io/fs"
+	"slices"
 	"sync"
 	"time"
 )
@@ -14,6 +15,7 @@ import (
 // since. Implementations are safe for concurrent use.
 type State interface {
 	Seen(name string) (Stamp, bool) // name is a virtual path
+	// Saw replaces the stamp of a file. That it was changed stays true.
 	Saw(name string, s Stamp)
 }
 
@@ -24,10 +26,19 @@ type Stamp struct {
 	// Sum is the SHA-256 of the content, in hex. It is empty for files over
 	// hashMax, which are told apart by size and time.
 	Sum string `json:"sum,omitempty"`
+	// Changed says that the session has written the file.
+	Changed bool `json:"changed,omitempty"`
 }
 
 // hashMax bounds the cost of a Stamp.
 const hashMax = 4 << 20
+
+// stampWritten is the stamp of a file that was just written.
+func stampWritten(info fs.FileInfo, data []byte) Stamp {
+	s := stamp(info, data)
+	s.Changed = true
+	return s
+}
 
 func stamp(info fs.FileInfo, data []byte) Stamp {
 	s := Stamp{Size: int64(len(data))}
@@ -72,7 +83,22 @@ func (m *Memory) Saw(name string, s Stamp) {
 	if m.seen == nil {
 		m.seen = make(map[string]Stamp)
 	}
+	s.Changed = s.Changed || m.seen[name].Changed
 	m.seen[name] = s
+}
+
+// Changed lists the files that the session has written, in order.
+func (m *Memory) Changed() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var out []string
+	for name, s := range m.seen {
+		if s.Changed {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // MarshalJSON implements json.Marshaler.

@@ -49,7 +49,7 @@ func (r *room) write(ctx context.Context, c host.Call) (abi.Result, error) {
 	if err != nil {
 		return r.failure(ctx, c, a.Path, t, err)
 	}
-	r.state.Saw(t.name, stamp(info, raw))
+	r.state.Saw(t.name, stampWritten(info, raw))
 	return abi.Text(written(t, old, a.Content)), nil
 }
 

@@ -46,6 +46,14 @@ args = { path = "notes.txt", old_string = "hello", new_string = "goodbye" }
 when = { tool = "Edit" }
 text = "Edited."
 [[turn]]
+when = { prompt = "plan" }
+[[turn.call]]
+tool = "Plan"
+args = { entries = [{ content = "look around", priority = "high", status = "in_progress" }] }
+[[turn]]
+when = { tool = "Plan" }
+text = "Planned."
+[[turn]]
 always = true
 when = { prompt = "rather" }
 text = "Steered: {{prompt}}"
@@ -207,6 +215,9 @@ func TestChatTurn(t *testing.T) {
 	k.sees("\x1b[32m+goodbye\x1b[0m")
 	k.sees("Edited.")
 	k.sees("> ")
+	k.types("plan\r")
+	k.sees("look around")
+	k.sees("Planned.")
 	k.types("/mode plan\r")
 	k.sees("mode plan")
 	k.types("/nothing\r")
@@ -223,9 +234,12 @@ func TestChatTurn(t *testing.T) {
 	// Another process goes on where this one stopped, with its history.
 	k = newTalk(t, home, dir, nil, "-c")
 	k.sees("going on with ses_")
-	k.sees("Edited.")
+	k.sees("Planned.")
 	k.sees("> ")
-	k.types("\x1b[A") // up: /cost
+	k.types("/plan\r")
+	k.sees("look around (high)")
+	k.sees("> ")
+	k.types("\x1b[A\x1b[A") // up, past /plan: /cost
 	k.sees("/cost")
 	k.types("\x15echo more\r")
 	k.sees("You said: echo more")

@@ -301,6 +301,36 @@ func (a *Archive) Approve(ctx context.Context, session, call string, d Approval)
 	return st.AddNote(ctx, session, store.Note{Time: time.Now(), Kind: noteApproval, Call: call, Body: body})
 }
 
+// Remember keeps a value of a session under a name, in place of the one
+// before, and returns when that is durable. Sessions that are not kept are
+// passed over.
+func (a *Archive) Remember(ctx context.Context, session, name string, v any) error {
+	if !a.Keeps(session) {
+		return nil
+	}
+	body, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	if a.Scrub != nil {
+		body = a.Scrub(body)
+	}
+	st, err := a.open(ctx)
+	if err != nil {
+		return err
+	}
+	return st.SetFact(ctx, session, name, body)
+}
+
+// Remembered gives what Remember kept of a session, by its names.
+func (a *Archive) Remembered(ctx context.Context, session string) (map[string]json.RawMessage, error) {
+	st, err := a.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return st.Facts(ctx, session)
+}
+
 // moves are the states that a record brings calls into.
 func moves(r agent.Record) []store.Move {
 	switch r.Kind {

@@ -66,6 +66,13 @@ CREATE TABLE piece (
 ) STRICT;
 INSERT INTO piece SELECT session << 32 | 1, 'text', body FROM draft;
 DROP TABLE draft;
+`, `
+CREATE TABLE fact (
+  session INTEGER NOT NULL,
+  name    TEXT NOT NULL,
+  body    BLOB NOT NULL,
+  PRIMARY KEY (session, name)
+) STRICT, WITHOUT ROWID;
 `}
 
 // migrate brings the file to the newest version, in one transaction that other

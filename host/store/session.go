@@ -174,6 +174,7 @@ func (s *Store) Fork(ctx context.Context, from string, m Session) (*Writer, erro
 			{`INSERT INTO call SELECT ?, id, seq, tool, state, ?, repeatable FROM call WHERE session = ?`, []any{w.n, w.fence, old}},
 			{`INSERT INTO piece SELECT key + ?, kind, body FROM piece WHERE key BETWEEN ? AND ?`,
 				[]any{key(w.n-old, 0), key(old, 1), key(old, maxSeq)}},
+			{`INSERT INTO fact SELECT ?, name, body FROM fact WHERE session = ?`, []any{w.n, old}},
 		} {
 			if _, err := t.run(c.query, c.args...); err != nil {
 				return err
@@ -225,7 +226,7 @@ func (s *Store) Delete(ctx context.Context, id string) (removed []string, err er
 		}
 		for _, b := range all {
 			for _, query := range []string{
-				`DELETE FROM call WHERE session = ?`, `DELETE FROM note WHERE session = ?`,
+				`DELETE FROM call WHERE session = ?`, `DELETE FROM note WHERE session = ?`, `DELETE FROM fact WHERE session = ?`,
 				`DELETE FROM session WHERE n = ?`,
 			} {
 				if _, err := t.run(query, b.n); err != nil {

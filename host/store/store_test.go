@@ -348,6 +348,31 @@ func TestTheLogBeginsAnew(t *testing.T) {
 	}
 }
 
+func TestFacts(t *testing.T) {
+	ctx, s := context.Background(), openTest(t)
+	w := create(t, s, Session{ID: "a"})
+	create(t, s, Session{ID: "b"})
+	for _, body := range []string{`1`, `2`} {
+		must(t, s.SetFact(ctx, "a", "plan", json.RawMessage(body)))
+	}
+	must(t, s.SetFact(ctx, "a", "file:/ws/x", json.RawMessage(`{}`)))
+	wants(t, s.SetFact(ctx, "nothing", "plan", json.RawMessage(`1`)), ErrNotFound)
+	wants(t, s.SetFact(ctx, "../a", "plan", json.RawMessage(`1`)), ErrBadID)
+	must(t, w.Close(ctx))
+	got, err := s.Facts(ctx, "a")
+	if must(t, err); len(got) != 2 || string(got["plan"]) != "2" {
+		t.Errorf("%s", got)
+	}
+	if got, err := s.Facts(ctx, "b"); err != nil || len(got) != 0 {
+		t.Errorf("b has facts of a: %s %v", got, err)
+	}
+	_, err = s.Fork(ctx, "a", Session{ID: "c"})
+	must(t, err)
+	if got, err := s.Facts(ctx, "c"); err != nil || len(got) != 2 {
+		t.Errorf("the copy has %s %v", got, err)
+	}
+}
+
 func TestForkAndDelete(t *testing.T) {
 	ctx, s := context.Background(), openTest(t)
 	w := create(t, s, Session{ID: "a", Origin: "o"})
@@ -374,12 +399,13 @@ func TestForkAndDelete(t *testing.T) {
 	_, err = s.Delete(ctx, "a") // the child is at work
 	wants(t, err, ErrBusy)
 	must(t, child.Close(ctx))
+	must(t, s.SetFact(ctx, "child", "plan", json.RawMessage(`{}`)))
 	must(t, s.AddNote(ctx, "child", Note{Kind: "approval", Body: json.RawMessage(`{}`)}))
 	gone, err := s.Delete(ctx, "a")
 	if must(t, err); fmt.Sprint(gone) != "[a child]" {
 		t.Errorf("removed %v", gone)
 	}
-	for _, table := range []string{"record", "call", "note", "piece", "session"} {
+	for _, table := range []string{"record", "call", "note", "piece", "fact", "session"} {
 		var n int
 		must(t, s.read.QueryRowContext(ctx, `SELECT count(*) FROM `+table).Scan(&n))
 		if want := map[string]int{"record": 3, "call": 1, "piece": 1, "session": 1}[table]; n != want {

@@ -50,7 +50,7 @@ type Options struct {
 	Approver host.Approver // nil: a question is a denial
 	Log      *slog.Logger  // nil: nothing is logged
 	Paths    *config.Paths // nil: found through Env
-	Files    files.State   // what was read; nil: a new one in memory
+	Files    files.State   // what was read; nil: one that is kept with the session
 	Compiler string        // the program that knows compile.Verb, mostly this one; "": no plugin can be called
 	Terminal io.Writer     // where a bell may be rung; nil: nowhere
 	Client   *acp.Client   // the editor that the session is for; nil: none
@@ -86,6 +86,7 @@ type App struct {
 
 	opt      Options
 	env      func(string) string
+	seen     *seen  // what was read; nil: Options.Files
 	from     string // the session that this one goes on with, or copies
 	grants   *grants
 	kernel   chan reach.Sandbox // probed while the rest is opened

@@ -22,16 +22,7 @@ func controlTools(_ context.Context, a *App) ([]host.Tool, error) {
 	if a.opt.Terminal != nil {
 		n.Terminal, n.Plain = a.opt.Terminal, !term.StyleOf(a.opt.Terminal, a.env).Color
 	}
-	return append(control.Tools(control.Options{Plans: a.Plans, Planned: planned, Notifier: n}), agents.Yield()), nil
-}
-
-// planned shows a new plan to whoever watches the run.
-func planned(ctx context.Context, entries []control.Entry) {
-	list := make([]agent.PlanEntry, 0, len(entries))
-	for _, e := range entries {
-		list = append(list, agent.PlanEntry(e))
-	}
-	agent.Emit(ctx, agent.Event{Kind: agent.KindPlan, Plan: list})
+	return append(control.Tools(control.Options{Plans: a.Plans, Planned: a.planned, Notifier: n}), agents.Yield()), nil
 }
 
 // commandTools offers the commands of the user's folder, and of the project's

@@ -42,7 +42,7 @@ func (a *App) Loop(ctx context.Context, m Chosen, l agent.Limits) (*agent.Loop, 
 	}
 	loop := &agent.Loop{
 		Model: m.Model, Info: m.Info, Price: m.Price, Format: m.Format, Tools: a.Registry, System: system, Limits: l,
-		Search: a.nativeSearch(m), Compact: agent.Compaction{Plan: a.Plans.Text},
+		Search: a.nativeSearch(m), Compact: agent.Compaction{Plan: a.Plans.Text, Changed: a.changed},
 	}
 	if loop.Search != nil { // it takes the tool's place in the request
 		loop.Tools = a.Registry.Filter(func(s host.Spec) bool { return s.Name != "WebSearch" })

@@ -114,19 +114,12 @@ func (a *App) Conversation(ctx context.Context, model string) (*agent.Session, e
 			a.note("the session was interrupted in the middle of a call of %s, which may have had effects; it is not repeated by itself: %s", r.Call.Name, archive.Title(r.Call.Args))
 		}
 	}
-	a.recall(s)
-	return s, nil
-}
-
-// recall takes the plan from what was said before.
-func (a *App) recall(s *agent.Session) {
-	for _, m := range s.Messages() {
-		for _, call := range m.Calls() {
-			if call.Name == "Plan" {
-				a.Plans.Restore(s.ID, []byte(call.Args))
-			}
+	if a.from != "" {
+		if err := a.recall(ctx, s); err != nil {
+			return nil, fault.Wrap("E1501", checksFolders, SessionFault(err))
 		}
 	}
+	return s, nil
 }
 
 const checksFolders = "`elfhost doctor` checks the folders"

@@ -36,7 +36,12 @@ var steps = []step{
 }
 
 func fileTools(_ context.Context, a *App) ([]host.Tool, error) {
-	tools := files.Tools(files.Options{Tree: a.Tree, ACP: a.acp(), State: a.opt.Files})
+	state := a.opt.Files
+	if state == nil {
+		a.seen = &seen{app: a}
+		state = a.seen
+	}
+	tools := files.Tools(files.Options{Tree: a.Tree, ACP: a.acp(), State: state})
 	tools = append(tools, search.Tools(search.Options{Tree: a.Tree, GlobalIgnore: a.globalIgnore()})...)
 	return append(tools, outlineTools(a)...), nil
 }
