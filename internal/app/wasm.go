@@ -66,21 +66,28 @@ func (a *App) bundled(ctx context.Context, name string) ([]host.Tool, error) {
 
 // folderPlugins loads the plugins that a person named with --plugin.
 func folderPlugins(ctx context.Context, a *App) ([]host.Tool, error) {
+	if len(a.opt.Plugins) == 0 {
+		return nil, nil
+	}
 	var out []host.Tool
+	seen := openModules(filepath.Join(a.Paths.State, "modules.json"))
 	for _, dir := range a.opt.Plugins {
-		tools, err := a.folder(ctx, dir)
+		tools, err := a.folder(ctx, dir, seen)
 		if err != nil {
 			return nil, fault.Wrap("E1302", "give a folder with elf.toml and plugin.wasm, or a plugin of another format; `elfhost plugin inspect FILE` looks at a module", err)
 		}
 		out = append(out, tools...)
+	}
+	if err := seen.save(); err != nil {
+		a.note("the digests of plugins cannot be kept: %v", err)
 	}
 	return out, nil
 }
 
 // folder loads what a person named: a plugin's folder, or a module or a
 // manifest of another format.
-func (a *App) folder(ctx context.Context, name string) ([]host.Tool, error) {
-	pkg, notes, err := ReadPackage(name)
+func (a *App) folder(ctx context.Context, name string, seen *modules) ([]host.Tool, error) {
+	pkg, notes, err := readPackage(name, seen)
 	if err != nil {
 		return nil, err
 	}
@@ -100,6 +107,10 @@ func (a *App) folder(ctx context.Context, name string) ([]host.Tool, error) {
 // or a folder or a file in a format that host/foreign knows. The notes say what
 // of a foreign configuration is not honoured.
 func ReadPackage(name string) (pkg sandbox.Package, notes []string, err error) {
+	return readPackage(name, nil)
+}
+
+func readPackage(name string, seen *modules) (pkg sandbox.Package, notes []string, err error) {
 	dir, file := name, ""
 	if st, err := os.Stat(name); err != nil {
 		return pkg, nil, err
@@ -111,6 +122,17 @@ func ReadPackage(name string) (pkg sandbox.Package, notes []string, err error) {
 	if err != nil {
 		return pkg, nil, err
 	}
+	whole, err := filepath.Abs(filepath.Join(dir, moduleFile))
+	if err != nil {
+		return pkg, nil, err
+	}
+	usual := seen != nil && file == "" && m != nil
+	if usual {
+		if digest, ok := seen.digest(whole); ok {
+			return elfPackage(m, digest, whole), nil, nil
+		}
+	}
+	before, _ := os.Lstat(whole)
 	found, err := foreign.Find(os.DirFS(dir), file, m)
 	switch {
 	case err != nil:
@@ -120,16 +142,30 @@ func ReadPackage(name string) (pkg sandbox.Package, notes []string, err error) {
 	case m == nil:
 		return pkg, nil, fmt.Errorf("%q holds no elf.toml, and no plugin of a format that elfhost knows", name)
 	}
-	if file == "" {
-		file = "plugin.wasm"
+	if file != "" {
+		usual = false
+		if whole, err = filepath.Abs(filepath.Join(dir, file)); err != nil {
+			return pkg, nil, err
+		}
 	}
-	wasm, err := readBounded(filepath.Join(dir, file), maxModule)
+	wasm, err := readBounded(whole, maxModule)
 	if err != nil {
 		return pkg, nil, err
 	}
+	if usual {
+		seen.keep(whole, before, wasm)
+	}
 	sum := sha256.Sum256(wasm)
-	return sandbox.Package{Manifest: *m, Digest: hex.EncodeToString(sum[:]), Source: host.Plugin,
-		Wasm: func() ([]byte, error) { return wasm, nil }}, nil, nil
+	return elfPackage(m, hex.EncodeToString(sum[:]), whole), nil, nil
+}
+
+// moduleFile is the module of a plugin's folder.
+const moduleFile = "plugin.wasm"
+
+// elfPackage is a plugin of elf/1, whose module is read at the first call.
+func elfPackage(m *abi.Manifest, digest, file string) sandbox.Package {
+	return sandbox.Package{Manifest: *m, Digest: digest, Source: host.Plugin,
+		Wasm: func() ([]byte, error) { return readBounded(file, maxModule) }}
 }
 
 // readManifest reads an elf.toml; nil when there is none.
