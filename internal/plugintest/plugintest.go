@@ -47,6 +47,12 @@ func Main(m *testing.M) {
 // by digest: compiling takes seconds.
 func Load(t testing.TB, dir string) *Plugin {
 	t.Helper()
+	return LoadModule(t, dir, Build(t, dir))
+}
+
+// LoadModule is Load for a module that is built already.
+func LoadModule(t testing.TB, dir string, wasm []byte) *Plugin {
+	t.Helper()
 	p := &Plugin{t: t, Dir: t.TempDir()}
 	tree, err := reach.NewTree(reach.Mount{Name: "/ws", Dir: p.Dir})
 	if err != nil {
@@ -73,7 +79,6 @@ func Load(t testing.TB, dir string) *Plugin {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wasm := Build(t, dir)
 	sum := sha256.Sum256(wasm)
 	p.plugin, err = p.Loader.Load(t.Context(), sandbox.Package{
 		Manifest: *m, Digest: hex.EncodeToString(sum[:]), Source: host.Bundled,
@@ -108,7 +113,13 @@ func (p *Plugin) Description() abi.Description { return p.plugin.Description() }
 
 // Call runs the named tool under the grants, which are written as in grants
 // files ("net.http public GET"). An error of the sandbox is in err.
-func (p *Plugin) Call(tool string, args any, grants ...string) (r abi.Result, receipt abi.Receipt, err error) {
+func (p *Plugin) Call(tool string, args any, grants ...string) (abi.Result, abi.Receipt, error) {
+	p.t.Helper()
+	return p.CallContext(p.t.Context(), tool, args, grants...)
+}
+
+// CallContext is Call that ends with ctx.
+func (p *Plugin) CallContext(ctx context.Context, tool string, args any, grants ...string) (r abi.Result, receipt abi.Receipt, err error) {
 	p.t.Helper()
 	input, err := json.Marshal(args)
 	if err != nil {
@@ -128,7 +139,7 @@ func (p *Plugin) Call(tool string, args any, grants ...string) (r abi.Result, re
 	}
 	for _, t := range p.plugin.Tools() {
 		if t.Spec().Name == tool {
-			r, err = t.Call(p.t.Context(), host.Call{
+			r, err = t.Call(ctx, host.Call{
 				ID: "test", Tool: tool, Args: input, Rights: policy.Rights{Grants: rights},
 				Receipt: func(got abi.Receipt) { receipt = got },
 			})
