@@ -126,11 +126,29 @@ func (r *room) failure(ctx context.Context, c host.Call, p string, t target, err
 	case errors.Is(err, fs.ErrNotExist):
 		return abi.Errorf("%s does not exist.%s", t.show, r.near(ctx, c.Rights, t)), nil
 	}
+	if errors.Is(err, reach.ErrNotRegular) {
+		return abi.Errorf("%s is %s. Only regular files and folders are opened here: reading or writing it could wait for ever or reach a device.", t.show, r.kind(ctx, c, t)), nil
+	}
 	var pe *fs.PathError
 	if errors.As(err, &pe) && t.show != "" {
 		return abi.Result{}, fmt.Errorf("%s %q: %w", pe.Op, t.show, pe.Err)
 	}
 	return abi.Result{}, err
+}
+
+// kind names what is neither a file nor a folder.
+func (r *room) kind(ctx context.Context, c host.Call, t target) string {
+	info, err := r.tree.Stat(ctx, c.Rights, t.name)
+	switch {
+	case err != nil:
+	case info.Mode()&fs.ModeNamedPipe != 0:
+		return "a named pipe"
+	case info.Mode()&fs.ModeSocket != 0:
+		return "a socket"
+	case info.Mode()&fs.ModeDevice != 0:
+		return "a device"
+	}
+	return "neither a file nor a folder"
 }
 
 // open opens a regular file and says what it is when it is not one.

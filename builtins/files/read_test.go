@@ -1,6 +1,7 @@
 package files
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -60,6 +61,8 @@ func TestR06BadRanges(t *testing.T) {
 		b.fails("Read", args{"path": "f.txt", "limit": n}, "limit", "1 or more")
 		b.fails("ReadFile", args{"path": "f.txt", "line": n}, "line", "1 or more")
 	}
+	b.fails("Read", args{"path": "f.txt", "limit": json.Number("1e400")}, "the argument `limit` is 1e400, and no such value is taken")
+	b.fails("Read", args{"path": "f.txt", "offset": json.Number("99999999999999999999")}, "the argument `offset` is 99999999999999999999")
 }
 
 func TestReadLimits(t *testing.T) {

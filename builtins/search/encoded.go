@@ -11,9 +11,8 @@ import (
 // whole searches a file that is in memory.
 func (c *collector) whole(data []byte) {
 	v := textfile.Verdict{}
-	if head := data[:min(len(data), textfile.HeadSize)]; c.asText {
-		v.Encoding = textfile.UTF8
-	} else if bytes.IndexByte(head, 0) >= 0 || bytes.HasPrefix(head, bom16LE) || bytes.HasPrefix(head, bom16BE) {
+	marked := bytes.HasPrefix(data, bom16LE) || bytes.HasPrefix(data, bom16BE)
+	if head := data[:min(len(data), textfile.HeadSize)]; marked || !c.asText && bytes.IndexByte(head, 0) >= 0 {
 		v = textfile.Sniff(data, len(data) <= textfile.HeadSize)
 	} else if bytes.HasPrefix(data, bom8) {
 		data = data[len(bom8):]
@@ -24,7 +23,7 @@ func (c *collector) whole(data []byte) {
 			return
 		}
 		data, c.out.note = text, v.Name
-	} else if !v.Text() && bytes.IndexByte(data[:min(len(data), textfile.HeadSize)], 0) >= 0 {
+	} else if !c.asText && !v.Text() && bytes.IndexByte(data[:min(len(data), textfile.HeadSize)], 0) >= 0 {
 		c.skip()
 		return
 	}
@@ -41,7 +40,7 @@ var (
 // a line's end. What context may need of a piece stays for the next.
 func (c *collector) stream(file io.Reader, head []byte) error {
 	v := textfile.Sniff(head, false)
-	if c.asText {
+	if c.asText && !(v.Wide() && v.BOM) { // a mark is believed: so does ripgrep
 		v = textfile.Verdict{}
 	}
 	if !v.Text() && bytes.IndexByte(head, 0) >= 0 {

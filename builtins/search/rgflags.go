@@ -105,7 +105,7 @@ func flags() []flag {
 		{0, "no-messages", false, nothing}, {0, "no-mmap", false, nothing}, {0, "mmap", false, nothing},
 		{0, "line-buffered", false, nothing}, {0, "no-require-git", false, nothing},
 		{0, "no-follow", false, nothing}, {0, "no-pre", false, nothing}, {'j', "threads", true, nothing},
-		{0, "no-unicode", false, nothing}, {0, "unicode", false, nothing}, {0, "stats", false, nothing},
+		{0, "no-unicode", false, nothing}, {0, "unicode", false, nothing},
 	}
 }
 
@@ -142,9 +142,19 @@ var reasons = map[string]string{
 	"engine": "the engine is RE2", "json": "the answer is text", "encoding": "UTF-8 and UTF-16 are recognised by themselves",
 	"passthru": "use Read to see a whole file", "null": "the answer is text", "null-data": "lines end in newlines",
 	"type-add": "use -g", "type-clear": "use -g",
+	"stats": "use --count or --count-matches", "byte-offset": "matches are found by line and --column, not by byte", "debug": "there is no program to watch", "trace": "there is no program to watch",
+	"version": "this is no program but a tool that takes ripgrep's flags", "help": "the tool's description says what it takes", "generate": "this is no program but a tool that takes ripgrep's flags",
+	"max-filesize": "use -g to leave files out", "one-file-system": "the workspace is searched as it is", "path-separator": "the answer is for reading",
+	"context-separator": leftOut, "no-context-separator": leftOut, "field-context-separator": leftOut, "field-match-separator": leftOut, "hyperlink-format": leftOut, "include-zero": leftOut,
+	"binary": "binary files are left out, or searched as text with -a", "crlf": "line ends of both kinds are recognised by themselves", "block-buffered": leftOut,
+	"dfa-size-limit": "the engine has limits of its own", "regex-size-limit": "the engine has limits of its own", "glob-case-insensitive": "use --iglob", "ignore-file-case-insensitive": leftOut,
+	"no-ignore-dot": "use --no-ignore", "no-ignore-exclude": "use --no-ignore", "no-ignore-files": "use --no-ignore", "no-ignore-global": "use --no-ignore", "no-ignore-parent": "use --no-ignore",
+	"sort-files": "use --sort path", "stop-on-nonmatch": leftOut, "pcre2-version": "the engine is RE2", "no-ignore-messages": leftOut,
 }
 
-var shortReasons = map[byte]string{'f': "file", 'L': "follow", 'z': "search-zip", 'P': "pcre2", 'E': "encoding", '0': "null"}
+const leftOut = "it is one of those that this tool leaves out"
+
+var shortReasons = map[byte]string{'f': "file", 'L': "follow", 'z': "search-zip", 'P': "pcre2", 'E': "encoding", '0': "null", 'b': "byte-offset", 'V': "version", 'h': "help"}
 
 // parseRG reads ripgrep's command line.
 func parseRG(args []string) (*rgCommand, error) {
@@ -242,7 +252,7 @@ func unknown(name, why string) error {
 	if why != "" {
 		return fmt.Errorf("the flag %s is not done here: %s", name, why)
 	}
-	return fmt.Errorf("there is no flag %s here; a pattern that begins with a dash goes after -e or --", name)
+	return fmt.Errorf("neither ripgrep nor this tool has a flag %s; a pattern that begins with a dash goes after -e or --", name)
 }
 
 func badValue(name string, err error) error {

@@ -195,6 +195,29 @@ func TestR03R01GrepSeesEncodedText(t *testing.T) {
 	wants(t, w.ok("rg", args{"args": []string{"-a", "-c", "needle"}}), "bin:1")
 }
 
+// -a reads binary files as text, and what its mark says is UTF-16 as UTF-16.
+func TestTextFlagKeepsUTF16(t *testing.T) {
+	w := newWorkspace(t, Options{})
+	wide := func(s string) string {
+		out := append(make([]byte, 0, 2*len(s)+2), 0xff, 0xfe)
+		for _, c := range []byte(s) {
+			out = append(out, c, 0)
+		}
+		return string(out)
+	}
+	w.put("wide", wide("one needle\n"))
+	w.put("large", wide(strings.Repeat("hay\n", (wholeFile+chunk)/8)+"a needle\n"))
+	w.put("bin", "a\x00\x01 needle\n")
+	w.put(".gitignore", "wide\n")
+	for _, flags := range [][]string{{"-uuu"}, {"-a", "--no-ignore", "--hidden"}} {
+		got := w.ok("rg", args{"args": append(flags, "-c", "needle")})
+		if got != "bin:1\nlarge:1\nwide:1" {
+			t.Errorf("rg %q: %s", flags, got)
+		}
+	}
+	lacks(t, w.ok("rg", args{"args": []string{"-c", "needle"}}), "bin:1")
+}
+
 func TestIgnoreRules(t *testing.T) {
 	w := newWorkspace(t, Options{GlobalIgnore: "*.swp\n"})
 	w.put(".gitignore", "# comment\n*.log\n!keep.log\n/top\nbuild/\ndocs/**/*.tmp\n\\!bang\ntrail\\ \n")
@@ -278,7 +301,13 @@ func TestRGFlags(t *testing.T) {
 	}
 	w.fails("rg", args{"args": []string{"--json", "x"}}, "--json is not done here")
 	w.fails("rg", args{"args": []string{"-P", "x"}}, "-P is not done here", "RE2")
-	w.fails("rg", args{"args": []string{"--nope", "x"}}, "no flag --nope")
+	w.fails("rg", args{"args": []string{"--nope", "x"}}, "Neither ripgrep nor this tool has a flag --nope")
+	w.fails("rg", args{"args": []string{"--stats", "x"}}, "--stats is not done here", "--count")
+	w.fails("rg", args{"args": []string{"-b", "x"}}, "-b is not done here", "--column")
+	w.fails("rg", args{"args": []string{"-nV"}}, "-V is not done here")
+	w.fails("rg", args{"args": []string{"x", "/etc"}}, "/etc does not exist, or is outside the workspace", "relative to it, or absolute inside it")
+	w.fails("Grep", args{"pattern": "x", "path": "/etc"}, "outside the workspace")
+	w.fails("Glob", args{"pattern": "*", "path": "/etc"}, "outside the workspace")
 	w.fails("rg", args{"args": []string{"-A", "x"}}, "not a number")
 	w.fails("rg", args{"args": []string{"-n"}}, "no pattern")
 	w.fails("rg", args{"args": []string{"-t", "golang", "x"}}, "no file type", "go,")

@@ -11,6 +11,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
+	"strings"
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/builtins/internal/tool"
@@ -84,7 +86,12 @@ func failure(ctx context.Context, p string, err error) (abi.Result, error) {
 		if p == "" {
 			p = "The folder"
 		}
+		if filepath.IsAbs(p) || strings.HasPrefix(p, "file:") {
+			return abi.Errorf("%s does not exist, or is outside the workspace. Only what is in the workspace is searched: paths are relative to it, or absolute inside it.", p), nil
+		}
 		return abi.Errorf("%s does not exist in the workspace.", p), nil
+	case errors.Is(err, reach.ErrNotRegular):
+		return abi.Errorf("%s is a pipe, a socket or a device. Only regular files and folders are searched.", p), nil
 	}
 	var pe *fs.PathError
 	if errors.As(err, &pe) {

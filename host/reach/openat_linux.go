@@ -78,7 +78,7 @@ func (m *mount) plain(rel string) bool {
 func (m *mount) open(rel string, flag int, perm fs.FileMode) (*os.File, identity, error) {
 	fd, err := m.openat(rel, flag, uint32(perm))
 	if err == unix.ENXIO || err == unix.ENODEV || err == unix.EOPNOTSUPP {
-		return nil, identity{}, errNotRegular // a socket, or a FIFO without a reader
+		return nil, identity{}, ErrNotRegular // a socket, or a FIFO without a reader
 	} else if err != nil {
 		return nil, identity{}, err
 	}

@@ -125,7 +125,7 @@ func (d folderHandle) read(name string, buf []byte, max int64, admit func(identi
 		return buf, false, err
 	}
 	if !id.regular {
-		return buf, false, errNotRegular
+		return buf, false, ErrNotRegular
 	}
 	return fill(buf, max, id.size, f.Read)
 }

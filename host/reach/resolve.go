@@ -149,7 +149,7 @@ func (m *mount) inside(target string) (string, error) {
 // folder, on a kernel file system, or with a second name that nobody can see.
 func (t *Tree) admit(r policy.Rights, p place, id identity, use policy.Use) error {
 	if !id.regular && !id.folder {
-		return errNotRegular
+		return ErrNotRegular
 	}
 	if p.m.kernelFS(id) {
 		return refuse(r, use, "it belongs to the kernel (/proc, /sys, /dev)")
@@ -168,5 +168,6 @@ type identity struct {
 	special         bool // the platform already knows that it is the kernel's
 }
 
-// errNotRegular is a FIFO, socket or device.
-var errNotRegular = fmt.Errorf("not a regular file or folder: %w", abi.ErrInvalid)
+// ErrNotRegular is a FIFO, socket or device.
+// ErrNotRegular is the error of a pipe, a socket or a device: such are never opened.
+var ErrNotRegular = fmt.Errorf("not a regular file or folder: %w", abi.ErrInvalid)

@@ -134,7 +134,7 @@ func (w *walker) list(f *Folder) error {
 	}
 	if w.m.kernelFS(id) {
 		dir.close()
-		return errNotRegular
+		return ErrNotRegular
 	}
 	list, err := dir.entries()
 	if err != nil {

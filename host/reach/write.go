@@ -93,7 +93,7 @@ func (t *Tree) replaceable(r policy.Rights, p place, o WriteOptions) (fs.FileInf
 	case old.IsDir():
 		return nil, syscall.EISDIR
 	case !old.Mode().IsRegular():
-		return nil, errNotRegular
+		return nil, ErrNotRegular
 	case old.Mode().Perm()&0o222 == 0: // a rename would pass over what the mode says
 		return nil, fmt.Errorf("the file's mode makes it read-only: %w", fs.ErrPermission)
 	}

@@ -6,6 +6,7 @@ package tool
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"strings"
@@ -53,8 +54,13 @@ func Args[T any](c host.Call) (T, error) {
 	if len(c.Args) == 0 {
 		return v, nil
 	}
-	if err := json.Unmarshal(c.Args, &v); err != nil {
-		return v, fmt.Errorf("arguments of %s: %w", c.Tool, err)
+	err := json.Unmarshal(c.Args, &v)
+	if bad, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		what, _, _ := strings.Cut(strings.TrimPrefix(bad.Value, "number "), " ")
+		return v, fmt.Errorf("the argument `%s` is %.60s, and no such value is taken; a number that is too large for it may be left out", bad.Field, what)
+	}
+	if err != nil {
+		return v, fmt.Errorf("the arguments of %s cannot be read: %w", c.Tool, err)
 	}
 	return v, nil
 }
