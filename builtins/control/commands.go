@@ -217,26 +217,9 @@ func clip(s string, most int) string {
 }
 
 // Allowed are the patterns of allowed-tools: nil and false when the command
-// does not narrow. Tools of either dialect are meant by their names in the
-// other. A pattern that cannot be read leaves nothing: it can only narrow.
+// does not narrow.
 func (cmd Command) Allowed() (out []policy.Pattern, narrowed bool) {
-	for _, text := range cmd.Tools {
-		p, err := policy.ParsePattern(text)
-		if err != nil {
-			continue
-		}
-		out = append(out, p)
-		name, rest, _ := strings.Cut(text, "(")
-		for _, pair := range dialects {
-			if i := slices.Index(pair[:], name); i >= 0 {
-				twin := strings.TrimSuffix(pair[1-i]+"("+rest, "(")
-				if p, err := policy.ParsePattern(twin); err == nil {
-					out = append(out, p)
-				}
-			}
-		}
-	}
-	return out, cmd.narrowed
+	return frontmatter.Patterns(cmd.Tools), cmd.narrowed
 }
 
 // covers reports whether allowed-tools leave the command a shell line of its
@@ -251,10 +234,4 @@ func (cmd Command) covers(shell, line string) bool {
 		rules = append(rules, policy.Rule{Pattern: p, Effect: policy.Only, Layer: "allowed-tools"})
 	}
 	return len(rules) > 0 && policy.Judge(rules, shell, policy.Subject{Text: fill(line, "argument", []string{"1", "2", "3", "4", "5", "6", "7", "8", "9"})}).Effect != policy.Deny
-}
-
-// dialects pairs the names that one tool has in both.
-var dialects = [][2]string{
-	{"Bash", "Shell"}, {"Read", "ReadFile"}, {"Write", "WriteFile"}, {"Edit", "EditFile"},
-	{"spawn_agent", "Subagent"},
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/builtins/internal/frontmatter"
 	"github.com/elfhost/elfhost/builtins/internal/plain"
 	"github.com/elfhost/elfhost/builtins/internal/tool"
 	"github.com/elfhost/elfhost/host"
@@ -99,8 +100,16 @@ func (s *Shelf) read(ctx context.Context, c host.Call) (abi.Result, error) {
 	case k.Manual:
 		return abi.Errorf("The skill %s is for people to start, not for models: its author has set disable-model-invocation. Go on without it.", k.Name), nil
 	}
-	return abi.Text(s.tell(ctx, c.Rights, k)), nil
+	text := s.tell(ctx, c.Rights, k)
+	if k.Narrows && s.o.Narrow != nil {
+		s.o.Narrow(ctx, frontmatter.Patterns(append(slices.Clone(k.Tools), s.needed()...)))
+	}
+	return abi.Text(text), nil
 }
+
+// needed are the tools without which no skill can be followed: they read
+// skills and their files, and change nothing.
+func (s *Shelf) needed() []string { return []string{"list_skills", "read_skill", s.o.Reader} }
 
 // unknown names what is there instead.
 func (s *Shelf) unknown(all []Skill, name string) abi.Result {
@@ -141,7 +150,11 @@ func (s *Shelf) tell(ctx context.Context, rights policy.Rights, k Skill) string 
 		if tools == "" {
 			tools = "none"
 		}
-		fmt.Fprintf(&b, " It is written for these tools alone: %s. Use no others for it; none of them is allowed by this.", tools)
+		rule := "Use no others for it"
+		if s.o.Narrow != nil {
+			rule = "Until this run ends no others are left, beside " + strings.Join(s.needed(), ", ")
+		}
+		fmt.Fprintf(&b, " It is written for these tools alone: %s. %s; none of them is allowed by this.", tools, rule)
 	}
 	if k.Needs != "" {
 		fmt.Fprintf(&b, " It says that it needs: %s.", strings.TrimSuffix(k.Needs, "."))

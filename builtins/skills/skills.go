@@ -11,10 +11,12 @@
 package skills
 
 import (
+	"context"
 	"embed"
 
 	"github.com/elfhost/elfhost/builtins/internal/tool"
 	"github.com/elfhost/elfhost/host"
+	"github.com/elfhost/elfhost/host/policy"
 	"github.com/elfhost/elfhost/host/reach"
 )
 
@@ -46,6 +48,10 @@ type Options struct {
 	Reader string
 	// Shell is the tool that runs scripts, for hints. "": Bash.
 	Shell string
+	// Narrow leaves the run that ctx belongs to no more than the patterns. It is
+	// called when a model has read a skill with allowed-tools. Nil: these are
+	// only told.
+	Narrow func(ctx context.Context, patterns []policy.Pattern)
 }
 
 // Shelf is where skills are found. It keeps nothing: each method looks at the

@@ -219,6 +219,49 @@ func TestHUB15SkillThatLures(t *testing.T) {
 	}
 }
 
+// What a skill's allowed-tools do not name is gone for the rest of the run,
+// even where nothing is asked; what they name is allowed by nothing.
+func TestAllowedToolsNarrow(t *testing.T) {
+	b := newBench(t)
+	b.put(b.user, "git/SKILL.md", "---\nname: git\ndescription: d\nallowed-tools: Bash(git log:*)\n---\nx\n")
+	b.put(b.user, "free/SKILL.md", "---\nname: free\ndescription: d\n---\nx\n")
+	b.put(b.user, "none/SKILL.md", "---\nname: none\ndescription: d\nallowed-tools: []\n---\nx\n")
+	bash := &fake{}
+	run := func(mode host.Mode, skill, command string) bool {
+		gate := &host.Gate{Mode: mode, Grants: b.rights.Grants}
+		b.shelf.o.Narrow = func(_ context.Context, p []policy.Pattern) { gate.Narrow(p...) }
+		b.registry = host.New(host.Options{Gate: gate})
+		if err := b.registry.Add(append(b.shelf.Tools(), bash)...); err != nil {
+			t.Fatal(err)
+		}
+		if res := b.call("read_skill", `{"name":"`+skill+`"}`); res.IsError {
+			t.Fatal(res.Text())
+		}
+		bash.ran = false
+		b.call("Bash", `{"command":"`+command+`"}`)
+		if res := b.call("list_skills", ""); res.IsError {
+			t.Errorf("no skill can be found any more: %s", res.Text())
+		}
+		return bash.ran
+	}
+	for _, c := range []struct {
+		mode           host.Mode
+		skill, command string
+		want           bool
+	}{
+		{host.ModeAuto, "free", "rm x", true},
+		{host.ModeAuto, "git", "rm x", false},
+		{host.ModeAuto, "git", "git log -1", true},
+		{host.ModeAuto, "git", "git log; rm x", false},
+		{host.ModeAuto, "none", "git log -1", false},
+		{host.ModeAsk, "git", "git log -1", false},
+	} {
+		if got := run(c.mode, c.skill, c.command); got != c.want {
+			t.Errorf("mode %s, after reading %s: %q ran: %v", c.mode, c.skill, c.command, got)
+		}
+	}
+}
+
 type fake struct{ ran bool }
 
 func (f *fake) Spec() host.Spec {

@@ -51,7 +51,7 @@ func (a *App) ownSkills() (out []reach.Mount) {
 
 // Skills is where the skills of this session are found.
 func (a *App) Skills() *skills.Shelf {
-	o := skills.Options{Tree: a.Tree}
+	o := skills.Options{Tree: a.Tree, Narrow: a.narrow}
 	if a.acp() {
 		o.Reader, o.Shell = "ReadFile", "Shell"
 	}
