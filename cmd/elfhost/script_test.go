@@ -38,7 +38,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
 		RequireExplicitExec: false,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"unhex": unhex, "exits": exits},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"unhex": unhex, "packed": packed, "exits": exits},
 		Setup: func(e *testscript.Env) error {
 			home := filepath.Join(e.WorkDir, ".home")
 			e.Setenv("ELFHOST_HOME", home)

@@ -52,6 +52,7 @@ type Options struct {
 	Paths    *config.Paths // nil: found through Env
 	Files    files.State   // what was read; nil: one that is kept with the session
 	Compiler string        // the program that knows compile.Verb, mostly this one; "": no plugin can be called
+	Offline  bool          // use no network, whatever the configuration says
 	Terminal io.Writer     // where a bell may be rung; nil: nowhere
 	Client   *acp.Client   // the editor that the session is for; nil: none
 	Servers  []acp.Server  // MCP servers that it brought along

@@ -43,9 +43,9 @@ func (a *App) openBrokers(context.Context) error {
 		}
 		a.HTTP.TLS = tls
 	}
-	if a.Config.Offline {
+	if why := a.Offline(); why != "" {
 		a.HTTP.Dial = func(context.Context, string, string) (net.Conn, error) {
-			return nil, errors.New("this session is offline: offline = true in config.toml")
+			return nil, errors.New("this session is offline: " + why)
 		}
 	}
 	a.closing(a.HTTP.Close)

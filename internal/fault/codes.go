@@ -11,7 +11,7 @@ type Code struct {
 }
 
 // The codes. Numbers are never used twice: E10xx usage and configuration,
-// E11xx models, E12xx rights, E13xx plugins, E14xx limits, E15xx the machine.
+// E11xx models, E12xx rights, E13xx plugins, E14xx limits, E15xx the machine, E16xx hubs.
 var codes = []Code{
 	{"E1001", ExitUsage, "wrong usage", "A flag, an argument or a verb is not one that elfhost has. `elfhost help` lists the verbs, `elfhost VERB --help` the flags of one."},
 	{"E1002", ExitUsage, "bad configuration", "A configuration, policy or grants file does not parse, or holds an unknown key. elfhost stops rather than run under rules it could not read. The error names the file and the line; `elfhost policy check` lists everything that is wrong with a policy, and `elfhost config explain KEY` shows what a key may hold."},
@@ -48,6 +48,13 @@ var codes = []Code{
 	{"E1504", ExitInterrupted, "interrupted", "Ctrl-C, or the signal of another program, ended the work. What a tool had done by then stays done; the transcript says which calls were cut short."},
 	{"E1505", ExitUsage, "no such session", "No session of that name, or beginning so, is kept, or it belongs to another folder. `elfhost session list --all` shows all of them with their folders."},
 	{"E1506", ExitTryAgain, "the session is in use", "Another elfhost is working on this session. Wait until it is done, or go on with a copy: --fork."},
+	{"E1601", ExitFailed, "not on a hub", "No hub of that name is known, or the hub has no such package or version. `elfhost hub list` shows the hubs, `elfhost hub search` finds packages."},
+	{"E1602", ExitTryAgain, "the hub cannot be reached", "The hub's server did not answer, or answered with an error or with something else than a hub. Nothing was changed; what is installed keeps working."},
+	{"E1603", ExitRefused, "the hub was refused", "What the hub sent is not what its keys signed: it is older than what was seen before, signed by other keys than those of the pinned root, or its bytes differ. This can be an attack, a broken mirror or a server in the middle of an update. Nothing of it was used. If it stays so, ask who keeps the hub, by another way than the hub itself."},
+	{"E1604", ExitRefused, "the hub's metadata has expired", "A hub's metadata counts for a limited time, so that nobody can show an old state for ever. What is installed keeps working; nothing new is installed before the hub was signed again (`elfhost hub sign` on its side) or, for a mirror or a bundle, carried over again."},
+	{"E1605", ExitFailed, "no network may be used", "This needs the network, and --offline, offline = true in config.toml, or a policy says that none may be used. Hubs in folders and bundles work without: `elfhost hub mirror` and `elfhost plugin bundle` make them."},
+	{"E1606", ExitRefused, "not published", "The package breaks a rule of the hub: its form is refused, it is not signed, the version is published already with other bytes, or its name belongs to another key. The hub is as it was."},
+	{"E1607", ExitFailed, "a key of the hub is missing", "The key that has to sign this is not in the folder of keys, or needs its passphrase. --keys names further folders, such as one on a stick."},
 }
 
 // Codes lists all, by number.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/theupdateframework/go-tuf/v2/metadata"
 
+	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/skillhub"
 	"github.com/elfhost/elfhost/skillhub/internal/disk"
 )
@@ -93,8 +94,8 @@ func (a *Author) writeFrom(name string, fill func(io.Writer) error) error {
 // lock keeps other authors out. It lies with the keys: whoever publishes has those.
 func (a *Author) lock(ctx context.Context) (func(), error) {
 	dir := a.KeyDirs()[0]
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
+	if _, err := os.Stat(dir); err != nil {
+		return nil, fmt.Errorf("the folder of keys %q: %w: %w", dir, ErrNoKey, err)
 	}
 	return disk.Lock(ctx, filepath.Join(dir, ".lock"))
 }
@@ -137,13 +138,13 @@ func (o *InitOptions) check() error {
 	}
 	switch {
 	case o.Bits < 1 || o.Bits > 14:
-		return fmt.Errorf("a hub has 2 to 16384 bins (1 to 14 bits), not 1<<%d", o.Bits)
+		return fmt.Errorf("a hub has 2 to 16384 bins (1 to 14 bits), not 1<<%d: %w", o.Bits, abi.ErrInvalid)
 	case o.RootKeys < o.RootThreshold || o.RootKeys > 16 || o.RootThreshold < 1:
-		return fmt.Errorf("%d of %d root keys cannot be asked for", o.RootThreshold, o.RootKeys)
+		return fmt.Errorf("%d of %d root keys cannot be asked for: %w", o.RootThreshold, o.RootKeys, abi.ErrInvalid)
 	}
 	for role, n := range o.Days {
 		if _, ok := lifetimes[role]; !ok || n < 1 || n > 36500 {
-			return fmt.Errorf("the metadata of %q cannot count for %d days", role, n)
+			return fmt.Errorf("the metadata of %q cannot count for %d days: %w", role, n, abi.ErrInvalid)
 		}
 	}
 	return nil
@@ -153,6 +154,9 @@ func (o *InitOptions) check() error {
 // root, which clients pin. The folder may exist; a hub in it may not.
 func (a *Author) Init(ctx context.Context, o InitOptions) (skillhub.Digest, error) {
 	if err := o.check(); err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(a.KeyDirs()[0], 0o700); err != nil {
 		return "", err
 	}
 	unlock, err := a.lock(ctx)

@@ -85,11 +85,15 @@ func targetPath(target string, d skillhub.Digest) string {
 	return target[:i+1] + d.Hex() + "." + target[i+1:]
 }
 
+// TimestampDays is how long a timestamp counts, if the author does not say
+// otherwise. A hub is signed anew within that time.
+const TimestampDays = 14
+
 // lifetimes are how long the metadata of each role counts, in days, where the
 // author does not say otherwise. A hub that is not renewed stops being
 // installed from when its timestamp expires: that is what a client has against
 // one that is frozen.
-var lifetimes = map[string]int{Root: 730, Targets: 365, Packages: 365, Snapshot: 90, Timestamp: 14}
+var lifetimes = map[string]int{Root: 730, Targets: 365, Packages: 365, Snapshot: 90, Timestamp: TimestampDays}
 
 // expiry is when metadata that is signed now expires.
 func expiry(now time.Time, days int) time.Time {

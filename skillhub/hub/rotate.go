@@ -12,6 +12,7 @@ import (
 
 	"github.com/theupdateframework/go-tuf/v2/metadata"
 
+	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/skillhub/internal/disk"
 )
 
@@ -37,7 +38,7 @@ type Rotated struct {
 // renamed, and is of no use any more.
 func (a *Author) Rotate(ctx context.Context, role string, o RotateOptions) (Rotated, error) {
 	if !slices.Contains(Roles(), role) {
-		return Rotated{}, fmt.Errorf("%q is none of the roles %s", role, strings.Join(Roles(), ", "))
+		return Rotated{}, fmt.Errorf("%q is none of the roles %s: %w", role, strings.Join(Roles(), ", "), abi.ErrInvalid)
 	}
 	unlock, err := a.lock(ctx)
 	if err != nil {
@@ -69,9 +70,9 @@ func pick(ids []string, prefix string) (string, error) {
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) == 0:
-		return "", fmt.Errorf("no key of the role begins with %.64q", prefix)
+		return "", fmt.Errorf("no key of the role begins with %.64q: %w", prefix, abi.ErrInvalid)
 	}
-	return "", fmt.Errorf("say which of its keys is replaced: %s", strings.Join(found, ", "))
+	return "", fmt.Errorf("say which of its keys is replaced: %s: %w", strings.Join(found, ", "), abi.ErrInvalid)
 }
 
 // fresh makes the new key. It is in its file before anything is signed with it.
