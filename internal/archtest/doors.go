@@ -59,6 +59,7 @@ var rooms = []room{
 	{"skillhub/pack", []string{"abi", "skillhub", "internal/config"}}, // elf.toml is read in one place
 	{"skillhub/sign", []string{"abi", "skillhub", "skillhub/pack", "internal/config"}},
 	{"skillhub/scan", []string{"abi"}},
+	{"skillhub/oci", []string{"abi", "host/policy", "host/reach", "skillhub", "skillhub/pack"}},
 	{"skillhub/internal/disk", nil},
 	{"skillhub/hub", []string{"abi", "host/policy", "host/reach", "host/store", "skillhub", "skillhub/internal/...", "skillhub/pack", "skillhub/sign"}},
 	{"skillhub/direct", []string{"abi", "host/policy", "host/reach", "skillhub", "skillhub/pack"}},
@@ -88,6 +89,7 @@ var touches = []touch{
 	{"github.com/santhosh-tekuri/jsonschema/v5", []string{"host/schema"}, "schemas are compiled with our own loader only"},
 	{"modernc.org/sqlite", []string{"host/store", "internal/bench"}, "nothing above the store knows what it is; the bench measures the bare engine"},
 	{"github.com/theupdateframework/go-tuf/v2/", []string{"skillhub/hub"}, "the hub's metadata has one room"},
+	{"oras.land/oras-go/v2/", []string{"skillhub/oci"}, "registries have one room"},
 	{"github.com/smacker/go-tree-sitter", []string{"builtins/outline"}, "cgo"},
 	{"github.com/smacker/go-tree-sitter/", []string{"builtins/outline"}, "cgo"},
 }
