@@ -89,6 +89,17 @@ func (l *Loop) Shorten(ctx context.Context, s *Session) error {
 	return l.shorten(ctx, s, l.filled(s)/2)
 }
 
+// Shortened does again what a record of the kind RecordCompact tells: m and the
+// last keep messages take the place of all before. It is for replaying.
+func (s *Session) Shortened(ctx context.Context, m model.Message, keep int) error {
+	messages := s.Messages()
+	first := len(messages) - keep
+	if keep < 0 || first < 1 || keep > 0 && messages[first].Role == model.RoleTool {
+		return fmt.Errorf("%d of %d messages cannot be kept", keep, len(messages))
+	}
+	return s.commit(ctx, Record{Kind: RecordCompact, Message: &m, Keep: keep})
+}
+
 // shorten replaces the older part of a session by its minutes.
 func (l *Loop) shorten(ctx context.Context, s *Session, limit int64) error {
 	messages := s.Messages()

@@ -34,8 +34,8 @@ type Divergence struct {
 // model's recorded answers and the tools' recorded results: no model is asked
 // and no tool is entered. What the loop makes of them by itself (which calls
 // it lets through, what it says about broken arguments, when it warns and
-// stops, the order of it all) must come out as recorded. Shortenings of the
-// conversation are passed over.
+// stops, the order of it all) must come out as recorded. The conversation is
+// shortened where it was then, with the recorded minutes.
 func (t *Transcript) Replay(ctx context.Context) (Replay, error) {
 	p := newPlayer(t)
 	if err := p.play(ctx); err != nil {
@@ -66,7 +66,7 @@ func newPlayer(t *Transcript) *player {
 	p := &player{session: agent.New("replay", nil), entered: map[string]bool{}}
 	tools := host.New(host.Options{Gate: &host.Gate{Mode: host.ModeAuto}})
 	for _, k := range t.turns() {
-		if k.message() == nil || k.at.Kind == agent.RecordCompact {
+		if k.message() == nil {
 			continue
 		}
 		p.script = append(p.script, k)
@@ -89,6 +89,9 @@ var errOver = &model.Error{Code: model.ErrRequest, Message: "the recorded run en
 func (p *player) play(ctx context.Context) error {
 	for p.at < len(p.script) && p.diverged == nil {
 		before := p.at
+		if p.shorten(ctx); p.at > before {
+			continue
+		}
 		var prompt []abi.Content
 		if k := p.script[p.at]; p.at >= p.steered && k.message().Role == model.RoleUser && !k.at.Own {
 			prompt = contents(*k.message())
@@ -111,6 +114,19 @@ func (p *player) play(ctx context.Context) error {
 	return nil
 }
 
+// shorten does the recorded shortenings that are due.
+func (p *player) shorten(ctx context.Context) {
+	for p.diverged == nil && p.at < len(p.script) && p.script[p.at].at.Kind == agent.RecordCompact {
+		k := p.script[p.at]
+		if err := p.session.Shortened(ctx, *k.message(), k.at.Keep); err != nil {
+			p.diverge(k.at.Seq, "the conversation cannot be shortened as it was: "+err.Error(), words(k.message()), "")
+			return
+		}
+		p.at++
+		p.said = 1 + k.at.Keep
+	}
+}
+
 // compare holds the session's new messages against the transcript.
 func (p *player) compare() {
 	messages := p.session.Messages()
@@ -125,6 +141,10 @@ func (p *player) compare() {
 			return
 		}
 		k := p.script[p.at]
+		if k.at.Kind == agent.RecordCompact {
+			p.diverge(k.at.Seq, "the loop goes on where the conversation was shortened", words(k.message()), words(&m))
+			return
+		}
 		if a, b := jsonOf(k.message()), jsonOf(m); a != b {
 			p.diverge(k.at.Seq, "a message differs", words(k.message()), words(&m))
 			return
@@ -136,6 +156,10 @@ func (p *player) compare() {
 // results compares the results of the answer before.
 func (p *player) results(m model.Message) {
 	k := p.script[p.at-1]
+	if k.at.Kind == agent.RecordCompact {
+		p.diverge(k.at.Seq, "the conversation was shortened between a call and its result", words(k.message()), "")
+		return
+	}
 	for _, b := range m.Blocks {
 		p.calls++
 		was, ok := k.results[b.Result.ID]
@@ -167,9 +191,10 @@ func (p *player) diverge(record int64, what, recorded, replayed string) {
 }
 
 // Stream implements model.Model with the recorded answers.
-func (p *player) Stream(context.Context, model.Request) iter.Seq2[model.Event, error] {
+func (p *player) Stream(ctx context.Context, _ model.Request) iter.Seq2[model.Event, error] {
 	return func(yield func(model.Event, error) bool) {
 		p.compare()
+		p.shorten(ctx)
 		k := p.answer()
 		if k == nil {
 			yield(model.Event{}, errOver)
@@ -219,7 +244,7 @@ func (p *player) steer() {
 		if k.message().Role == model.RoleAssistant {
 			break
 		}
-		if k.at.Own {
+		if k.at.Own || k.at.Kind == agent.RecordCompact {
 			continue
 		}
 		if k.at.Step == 0 {

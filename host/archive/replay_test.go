@@ -3,6 +3,8 @@ package archive
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"iter"
 	"strings"
 	"testing"
 
@@ -125,6 +127,62 @@ func TestReplayNamesTheFirstDivergence(t *testing.T) {
 				t.Errorf("want a divergence at record %d, got %s", want, b)
 			}
 		})
+	}
+}
+
+// counted answers in order, whatever was said, and counts no tokens.
+type counted struct {
+	answers script
+	n       int
+}
+
+func (c *counted) Stream(context.Context, model.Request) iter.Seq2[model.Event, error] {
+	c.n++
+	return func(yield func(model.Event, error) bool) {
+		c.answers[c.n-1](func(e model.Event, err error) bool { return e.Kind == model.KindUsage || yield(e, err) })
+	}
+}
+
+// A conversation that was shortened, by a person and by the loop itself: what
+// comes after sees the same messages. (A name of a call that is used again is
+// one after the shortening, and would be renamed without it.)
+func TestReplayShortens(t *testing.T) {
+	ctx, a := context.Background(), open(t)
+	s := start(t, a, "one")
+	read := newTool("Read", host.KindRead, func(ctx context.Context, c host.Call) (abi.Result, error) {
+		return abi.Text(strings.Repeat("a line of a file\n", 400)), nil
+	})
+	same := func(n int) func(func(model.Event, error) bool) {
+		return does(call("a", "Read", fmt.Sprintf(`{"n":%d}`, n)))
+	}
+	l := loopOf(&counted{answers: script{same(1), says("one"), same(2), same(3), same(4), same(5), says("two")}}, read)
+	l.Compact.Model = &counted{answers: script{says("Minutes."), says("More minutes."), says("Still more."), says("And more."), says("Enough.")}}
+	work(t, l, s, "first")
+	must(t, l.Shorten(ctx, s))
+	l.Info.Window = 9000
+	if stop := work(t, l, s, "second"); stop != agent.StopEnd {
+		t.Fatal(stop)
+	}
+	tr, err := a.Load(ctx, "one")
+	must(t, err)
+	shortened := []int{}
+	for i, r := range tr.Records {
+		if r.Kind == agent.RecordCompact {
+			shortened = append(shortened, i)
+		}
+	}
+	if len(shortened) < 2 {
+		t.Fatalf("the loop itself has not shortened: %v", shortened)
+	}
+	got, err := tr.Replay(ctx)
+	must(t, err)
+	if got.Divergence != nil || got.Answers != 7 {
+		t.Fatalf("%s", jsonOf(got))
+	}
+	last := shortened[len(shortened)-1]
+	tr.Records[last].Keep = 1000
+	if got, err = tr.Replay(ctx); err != nil || got.Divergence == nil || got.Divergence.Record != tr.Records[last].Seq {
+		t.Errorf("%s, %v", jsonOf(got), err)
 	}
 }
 
