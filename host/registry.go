@@ -85,6 +85,14 @@ func (r *Registry) Add(tools ...Tool) error {
 	if r.view {
 		return errors.New("adding tools to a view of a registry")
 	}
+	s := r.own
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.add(s.now.Load().order, tools)
+}
+
+// add is called with the lock held.
+func (s *set) add(old []*entry, tools []Tool) error {
 	fresh := make([]*entry, 0, len(tools))
 	for _, t := range tools {
 		e, err := newEntry(t)
@@ -93,12 +101,8 @@ func (r *Registry) Add(tools ...Tool) error {
 		}
 		fresh = append(fresh, e)
 	}
-	s := r.own
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	old := s.now.Load()
-	taken := make(map[string]string, len(old.order)+len(fresh))
-	for _, e := range old.order {
+	taken := make(map[string]string, len(old)+len(fresh))
+	for _, e := range old {
 		taken[strings.ToLower(e.spec.Name)] = e.spec.Name
 	}
 	for _, e := range fresh {
@@ -108,7 +112,7 @@ func (r *Registry) Add(tools ...Tool) error {
 		}
 		taken[fold] = e.spec.Name
 	}
-	s.replace(slices.Concat(old.order, fresh))
+	s.replace(slices.Concat(old, fresh))
 	return nil
 }
 
@@ -124,6 +128,20 @@ func (r *Registry) Remove(name string) bool {
 	}
 	s.replace(slices.DeleteFunc(slices.Clone(s.now.Load().order), func(o *entry) bool { return o == e }))
 	return true
+}
+
+// Replace takes tools away by name and registers others, in one step: no call
+// finds the one gone and the other not yet there. It is all or nothing, as Add.
+// Calls that run are not disturbed.
+func (r *Registry) Replace(names []string, tools ...Tool) error {
+	if r.view {
+		return errors.New("replacing tools in a view of a registry")
+	}
+	s := r.own
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kept := slices.DeleteFunc(slices.Clone(s.now.Load().order), func(e *entry) bool { return slices.Contains(names, e.spec.Name) })
+	return s.add(kept, tools)
 }
 
 // replace is called with the lock held.

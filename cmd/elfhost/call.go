@@ -86,6 +86,12 @@ func (w *watch) add(d host.Denied) {
 	w.all = append(w.all, d)
 }
 
+func (w *watch) refusals() []host.Denied {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.all)
+}
+
 func (w *watch) denials() []denial {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -142,6 +148,7 @@ type callFlags struct {
 	sessionFlags
 	receipt, asJSON bool
 	session, record string
+	refused         func([]host.Denied) // told what was refused; nil: nobody
 }
 
 func callVerb(s streams) *cobra.Command {
@@ -193,6 +200,9 @@ func (f *callFlags) run(ctx context.Context, s streams, args []string) error {
 	res := a.Registry.Invoke(within, f.call(s, a, args[0], input, &w))
 	if err := errors.Join(state.save(), f.print(s, res)); err != nil {
 		return err
+	}
+	if f.refused != nil {
+		f.refused(w.refusals())
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -58,7 +58,7 @@ func (f *chatFlags) run(ctx context.Context, s streams) error {
 			if mode != "" {
 				flags.mode = string(mode)
 			}
-			return flags.session(ctx, s, app.Options{Model: f.model, Kept: kept, Approver: approver})
+			return flags.session(ctx, s, app.Options{Model: f.model, Kept: kept, Approver: approver, Follow: true})
 		},
 	})
 }

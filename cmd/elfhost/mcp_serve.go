@@ -53,7 +53,8 @@ func (f *serveFlags) run(ctx context.Context, s streams) error {
 			"%s can be reached from other machines: --http serves this machine alone", f.http)
 	}
 	asker := &mcp.Asker{Show: showQuestion}
-	o := app.Options{Approver: asker, Origin: "mcp"} // a client sees no session of the person's
+	o := app.Options{Approver: asker, Origin: "mcp", Follow: true} // a client sees no session of the person's
+	o.Told = func(text string) { fmt.Fprintf(s.err, "elfhost: %s\n", term.Lines(text)) }
 	if f.noInput {
 		o.Approver = nil
 	}

@@ -21,7 +21,8 @@ func pluginVerb(s streams) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(pluginList(s), pluginInspect(s), pluginWarm(s), pluginCache(s),
-		pluginNew(s), pluginBuild(s), pluginTest(s), pluginCheck(s), pluginBench(s), pluginBundle(s))
+		pluginNew(s), pluginBuild(s), pluginTest(s), pluginDev(s), pluginRun(s), pluginCheck(s), pluginBench(s), pluginWrap(s),
+		pluginBundle(s))
 	return c
 }
 

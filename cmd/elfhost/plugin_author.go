@@ -73,6 +73,10 @@ func pluginBuild(s streams) *cobra.Command {
 func build(ctx context.Context, s streams, dir string) error {
 	start := time.Now()
 	out, err := kit.Build(ctx, dir, s.err)
+	var missing *kit.MissingToolchain
+	if errors.As(err, &missing) {
+		return fault.New("E1311", missing.Install, "building %q: %s is not there; looked in %s", dir, missing.Program, missing.Looked)
+	}
 	if err != nil {
 		return fault.Wrap("E1311", "", fmt.Errorf("building %q: %w", dir, err))
 	}
@@ -108,6 +112,9 @@ func openAuthor(ctx context.Context, s streams, dir string) (*author, error) {
 	if a.in, err = kit.Inspect(a.pkg); err != nil {
 		return nil, wrap(err)
 	}
+	if err := asksForAll(dir, a.pkg, a.in); err != nil {
+		return nil, err
+	}
 	paths, err := config.FindPaths(os.Getenv)
 	if err != nil {
 		return nil, err
@@ -116,10 +123,34 @@ func openAuthor(ctx context.Context, s streams, dir string) (*author, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.Bench, err = kit.Open(ctx, a.pkg, self, filepath.Join(paths.Cache, "wasm")); err != nil {
+	if a.Bench, err = kit.Open(ctx, a.pkg, self, cacheDir(paths)); err != nil {
 		return nil, wrap(err)
 	}
 	return &a, nil
+}
+
+// asksForAll refuses a module that imports what its manifest does not ask for:
+// no host would load it.
+func asksForAll(dir string, pkg sandbox.Package, in sandbox.Inspection) error {
+	missing := kit.Missing(pkg, in)
+	if len(missing) == 0 {
+		return nil
+	}
+	return fault.New("E1305", "`elfhost plugin dev` says what its cases need; add to "+filepath.Join(dir, "elf.toml")+" a [[needs]] with cap, scope and reason for each",
+		"the module of %q imports %s, which its elf.toml does not ask for", dir, join(missing))
+}
+
+// runCases prints how the cases went, or only those that failed, and counts these.
+func runCases(ctx context.Context, s streams, b *kit.Bench, cases []golden.Case, all bool) (failed int) {
+	for _, c := range cases {
+		if err := b.Run(ctx, c); err != nil {
+			failed++
+			fmt.Fprintf(s.out, "FAIL  %s: %s\n", term.Line(c.Name), term.Line(err.Error()))
+		} else if all {
+			fmt.Fprintf(s.out, "ok    %s\n", term.Line(c.Name))
+		}
+	}
+	return failed
 }
 
 func pluginTest(s streams) *cobra.Command {
@@ -135,15 +166,7 @@ func pluginTest(s streams) *cobra.Command {
 				return err
 			}
 			defer func() { err = errors.Join(err, a.Close(context.WithoutCancel(ctx))) }()
-			failed := 0
-			for _, x := range a.cases {
-				if err := a.Run(ctx, x); err != nil {
-					failed++
-					fmt.Fprintf(s.out, "FAIL  %s: %s\n", term.Line(x.Name), term.Line(err.Error()))
-					continue
-				}
-				fmt.Fprintf(s.out, "ok    %s\n", term.Line(x.Name))
-			}
+			failed := runCases(ctx, s, a.Bench, a.cases, true)
 			if failed > 0 {
 				return fault.New("E1312", "", "%d of %d cases of %q failed", failed, len(a.cases), dir)
 			}

@@ -56,6 +56,10 @@ type Options struct {
 	Terminal io.Writer     // where a bell may be rung; nil: nowhere
 	Client   *acp.Client   // the editor that the session is for; nil: none
 	Servers  []acp.Server  // MCP servers that it brought along
+	// Follow takes up what `elfhost plugin dev` builds of Plugins while the
+	// session runs. Told is then told of it, by another goroutine; nil: TakeNotes.
+	Follow bool
+	Told   func(text string)
 	// OwnTerminals keeps commands in our kernel sandbox where Client has terminals.
 	OwnTerminals bool
 }
@@ -93,6 +97,7 @@ type App struct {
 	kernel   chan reach.Sandbox // probed while the rest is opened
 	packages []pack
 	closers  []func(context.Context) error
+	unfollow func()      // nil: nothing is followed
 	began    atomic.Bool // hooks were told of the session
 
 	mu    sync.Mutex
@@ -119,7 +124,7 @@ func (a *App) open(ctx context.Context) error {
 	a.kernel = make(chan reach.Sandbox, 1)
 	go func() { a.kernel <- reach.ProbeSandbox(ctx) }()
 	for _, step := range []func(context.Context) error{
-		a.findPlaces, a.openSessions, a.readRules, a.openAudit, a.openBrokers, a.openGate, a.openLoader, a.register,
+		a.findPlaces, a.openSessions, a.readRules, a.openAudit, a.openBrokers, a.openGate, a.openLoader, a.register, a.follow,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -205,6 +210,9 @@ func (a *App) TakeNotes() []string {
 // Close ends what the session started and waits for it, until ctx ends.
 func (a *App) Close(ctx context.Context) error {
 	var errs []error
+	if a.unfollow != nil {
+		a.unfollow()
+	}
 	if a.Runs != nil { // they use all the rest
 		errs = append(errs, a.Runs.Close(ctx))
 	}

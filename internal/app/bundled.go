@@ -47,11 +47,12 @@ const installation = "this installation"
 // installed are the grants that a bundled plugin comes with, and the address
 // of the search service that a person configured.
 func (a *App) installed(k config.PluginKey) []policy.Grant {
-	i := slices.IndexFunc(a.packages, func(p pack) bool { return p.bundled && p.key() == k })
+	packs := a.packs()
+	i := slices.IndexFunc(packs, func(p pack) bool { return p.bundled && p.key() == k })
 	if i < 0 {
 		return nil
 	}
-	name := a.packages[i].manifest.Name
+	name := packs[i].manifest.Name
 	out := slices.Clone(bundledGrants[name])
 	if u, err := url.Parse(a.searxng()); name == "websearch" && err == nil && u.Host != "" {
 		out = append(out, policy.Grant{Cap: abi.NetHTTP, Scope: []string{u.Scheme + "://" + u.Host + " GET"}})

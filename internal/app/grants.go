@@ -155,7 +155,7 @@ func (a *App) Remember(file, layer string, r host.Rule) error {
 // PluginKey identifies a plugin of this session, by its name or the name of
 // one of its tools.
 func (a *App) PluginKey(name string) (config.PluginKey, bool) {
-	for _, p := range a.packages {
+	for _, p := range a.packs() {
 		named := func(t abi.ToolDecl) bool { return t.Name == name }
 		if p.manifest.Name == name || slices.ContainsFunc(p.tools, named) {
 			return p.key(), true
@@ -167,11 +167,12 @@ func (a *App) PluginKey(name string) (config.PluginKey, bool) {
 // granted is what persons, and for bundled plugins this installation, gave to
 // a plugin: the gate asks at each call.
 func (a *App) granted(o host.Origin) policy.Grants {
-	i := slices.IndexFunc(a.packages, func(p pack) bool { return p.manifest.Name == o.Name && p.digest == o.Digest })
+	packs := a.packs()
+	i := slices.IndexFunc(packs, func(p pack) bool { return p.manifest.Name == o.Name && p.digest == o.Digest })
 	if i < 0 {
 		return policy.Grants{}
 	}
-	out, err := policy.New("grants", a.Grants(a.packages[i].key())...)
+	out, err := policy.New("grants", a.Grants(packs[i].key())...)
 	if err != nil {
 		a.note("the grants of %s cannot be used: %v", o.Name, err)
 		return policy.Grants{}
@@ -184,13 +185,16 @@ func (a *App) granted(o host.Origin) policy.Grants {
 func (a *App) Grants(k config.PluginKey) []policy.Grant {
 	var out []policy.Grant
 	var revoked []config.PluginGrant
+	family := a.family(k)
 	for _, f := range a.grants.files {
 		have, err := f.read()
 		if err != nil {
 			a.note("%v: nothing in it counts until it is mended", err)
 			continue
 		}
-		out = append(out, have.For(k)...)
+		for _, k := range family {
+			out = append(out, have.For(k)...)
+		}
 		revoked = append(revoked, have.Revoked...)
 	}
 	for _, g := range a.installed(k) {
@@ -257,7 +261,7 @@ type Holding struct {
 // Holdings lists the grants of all plugins of this session.
 func (a *App) Holdings() []Holding {
 	var out []Holding
-	for _, p := range a.packages {
+	for _, p := range a.packs() {
 		for _, g := range a.Grants(p.key()) {
 			out = append(out, Holding{p.manifest.Name, g})
 		}

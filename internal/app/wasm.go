@@ -28,10 +28,11 @@ type pack struct {
 	tools    []abi.ToolDecl
 	bundled  bool
 	needs    string // config.NeedsHash
+	folder   string // that --plugin named; "" for others
 }
 
 func newPack(m abi.Manifest, digest string, tools []abi.ToolDecl, bundled bool) pack {
-	return pack{m, digest, tools, bundled, config.NeedsHash(m.Needs)}
+	return pack{manifest: m, digest: digest, tools: tools, bundled: bundled, needs: config.NeedsHash(m.Needs)}
 }
 
 func (p pack) key() config.PluginKey {
@@ -99,7 +100,9 @@ func (a *App) folder(ctx context.Context, name string, seen *modules) ([]host.To
 		return nil, err
 	}
 	a.Plugins = append(a.Plugins, p)
-	a.packages = append(a.packages, newPack(pkg.Manifest, pkg.Digest, p.Description().Tools, false))
+	mine := newPack(pkg.Manifest, pkg.Digest, p.Description().Tools, false)
+	mine.folder = name
+	a.packages = append(a.packages, mine)
 	return p.Tools(), nil
 }
 
@@ -244,7 +247,7 @@ type Package struct {
 // Packages lists the plugins of this session, in the order of App.Plugins.
 func (a *App) Packages() []Package {
 	out := []Package{}
-	for _, p := range a.packages {
+	for _, p := range a.packs() {
 		row := Package{Name: p.manifest.Name, Version: p.manifest.Version, Source: string(host.Plugin), Digest: p.digest}
 		if p.bundled {
 			row.Source = string(host.Bundled)

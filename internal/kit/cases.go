@@ -31,6 +31,7 @@ type Bench struct {
 	dir   string // holds ws and kv
 	mu    sync.Mutex
 	used  map[abi.Capability]bool // what calls asked for; nil: nobody counts
+	seen  func(policy.Use, error) // nil: nobody looks
 }
 
 // Open loads a package for its cases. compiler is the program that compiles
@@ -106,9 +107,12 @@ func (b *Bench) Call(ctx context.Context, c golden.Case) (r abi.Result, receipt 
 }
 
 // note is told of each use that the call asks for.
-func (b *Bench) note(u policy.Use, _ error) {
+func (b *Bench) note(u policy.Use, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.seen != nil {
+		b.seen(u, err)
+	}
 	if b.used != nil {
 		b.used[u.Cap] = true
 	}
