@@ -5,7 +5,7 @@ VERSION ?= $(shell git describe --tags --always 2>/dev/null || echo devel)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 
-.PHONY: demo test check build plugins javascript grammars install dist bench bench-tools bench-mcp conformance bench-sandbox bench-foreign bench-kit bench-agent crash docs fuzz clean race
+.PHONY: demo test check build plugins javascript grammars install dist bench bench-tools bench-mcp conformance abi-conformance bench-sandbox bench-foreign bench-kit bench-agent crash docs fuzz clean race
 
 demo: build ## build everything and show the main job, without a key
 	./$(BIN) demo
@@ -77,6 +77,9 @@ conformance: ## the official MCP suite, real MCP servers and a real ACP client, 
 	@mkdir -p '$(CONFORMANCE)'; npm install --silent --no-fund --no-audit --prefix '$(CONFORMANCE)' $(MCP_NPM) >/dev/null 2>&1 \
 	  || { echo "conformance: skipped: npm cannot be reached"; exit 0; }; \
 	CONFORMANCE_DIR='$(CONFORMANCE)' $(GO) test -tags conformance -count=1 -v -run 'TestConformance|TestRealServers|TestACPX' ./host/mcp ./cmd/elfhost
+
+abi-conformance: build ## this host against the contract with modules, as another program would be
+	./$(BIN) conformance run
 
 fuzz: ## each fuzz target for FUZZTIME (10s)
 	@for p in $$($(GO) list ./...); do \

@@ -40,6 +40,7 @@ var codes = []Code{
 	{"E1310", ExitFailed, "an MCP server failed", "The MCP server could not be started or reached, or did not answer in time. The error carries its own last words. `elfhost mcp test NAME` tries again and lists its tools; `elfhost mcp list` shows all servers."},
 	{"E1311", ExitFailed, "the plugin does not build", "The compiler is missing, or refused the sources. Its own words are above."},
 	{"E1312", ExitFailed, "the plugin does not pass", "A test, a case of testdata/cases or a check of the plugin failed. The lines above say which, and what it answered instead."},
+	{"E1313", ExitFailed, "the host does not conform", "A host did not do what the contract elf/1 says (docs/abi.md). The lines above say in which cases, and what it did instead; `elfhost conformance export DIR` writes the suite with its sources."},
 	{"E1401", ExitLimit, "step limit", "The agent used all its steps. --max-steps allows more."},
 	{"E1402", ExitLimit, "budget", "The agent used its budget. --max-cost allows more."},
 	{"E1501", ExitFailed, "state cannot be written", "elfhost could not write to its state folder. `elfhost doctor` names the folder and what is wrong with it."},

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -23,6 +24,8 @@ import (
 // at a time.
 type Bench struct {
 	Plugin *sandbox.Plugin
+	// Keep lets what the plugin stores live on from call to call.
+	Keep bool
 
 	pkg   sandbox.Package
 	tree  *reach.Tree
@@ -166,8 +169,10 @@ func (b *Bench) lay(ctx context.Context, c *golden.Case, rights policy.Rights) e
 	if p := b.pkg.Manifest.Publisher; p != "" {
 		id = p + "/" + id
 	}
-	if err := b.kv.Forget(id); err != nil {
-		return err
+	if !b.Keep {
+		if err := b.kv.Forget(id); err != nil {
+			return err
+		}
 	}
 	for k, v := range c.KV {
 		if err := b.kv.Set(ctx, rights, id, k, []byte(v)); err != nil {
@@ -175,6 +180,29 @@ func (b *Bench) lay(ctx context.Context, c *golden.Case, rights policy.Rights) e
 		}
 	}
 	return nil
+}
+
+// maxFiles and maxFile bound what Files reads.
+const (
+	maxFiles = 1000
+	maxFile  = 1 << 20
+)
+
+// Files reads the workspace as the last call left it.
+func (b *Bench) Files() (map[string]string, error) {
+	out := map[string]string{}
+	dir := os.DirFS(b.workspace())
+	return out, fs.WalkDir(dir, ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return err
+		}
+		if st, err := e.Info(); err != nil || st.Size() > maxFile || len(out) == maxFiles {
+			return fmt.Errorf("the workspace holds too much: %w", err)
+		}
+		text, err := fs.ReadFile(dir, name)
+		out[name] = string(text)
+		return err
+	})
 }
 
 func grants(list []string) (policy.Rights, error) {

@@ -1,0 +1,7 @@
+;; Refused: the operation has another type.
+(module
+  (import "elf:kv" "get" (func (param i64) (result i32)))
+  (memory (export "memory") 1)
+  (func (export "elf_alloc") (param i32) (result i32) (i32.const 1024))
+  (func (export "elf_call") (param i32 i32 i32 i32) (result i64) (i64.const 0x1000000002))
+  (data (i32.const 16) "\00x"))

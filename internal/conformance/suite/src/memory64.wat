@@ -1,0 +1,5 @@
+;; Refused: 64-bit memory.
+(module
+  (memory (export "memory") i64 1)
+  (func (export "elf_alloc") (param i32) (result i32) (i32.const 1024))
+  (func (export "elf_call") (param i32 i32 i32 i32) (result i64) (i64.const 0x1000000002)))

@@ -1,0 +1,5 @@
+;; Refused: elf_alloc is not there.
+(module
+  (memory (export "memory") 1)
+  (func (export "elf_call") (param i32 i32 i32 i32) (result i64) (i64.const 0x1000000002))
+  (data (i32.const 16) "\00x"))

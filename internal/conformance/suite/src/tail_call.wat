@@ -1,0 +1,7 @@
+;; Refused: tail calls.
+(module
+  (memory (export "memory") 1)
+  (func (export "elf_alloc") (param i32) (result i32) (i32.const 1024))
+  (func $f (result i64) (i64.const 0x1000000002))
+  (func (export "elf_call") (param i32 i32 i32 i32) (result i64) (return_call $f))
+  (data (i32.const 16) "\00x"))

@@ -1,0 +1,6 @@
+;; Refused: more than one memory.
+(module
+  (memory (export "memory") 1)
+  (memory 1)
+  (func (export "elf_alloc") (param i32) (result i32) (i32.const 1024))
+  (func (export "elf_call") (param i32 i32 i32 i32) (result i64) (i64.const 0x1000000002)))
