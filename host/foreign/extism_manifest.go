@@ -2,12 +2,14 @@ package foreign
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/elfhost/elfhost/abi"
@@ -29,17 +31,23 @@ func fromExtismManifest(dir fs.FS, file string) (*Found, error) {
 	if err != nil {
 		return fail(err)
 	}
-	if len(m.Wasm) > 1 {
-		return fail(fmt.Errorf("it links %d modules, and elfhost runs plugins of one: link them into one file, for example with wasm-merge", len(m.Wasm)))
+	options := m.Options()
+	main, libraries := m.Split()
+	for _, s := range libraries {
+		l, err := library(dir, s, options)
+		if err != nil {
+			return fail(err)
+		}
+		options.Libraries = append(options.Libraries, l)
 	}
-	wasm, name, err := source(dir, m.Main())
+	wasm, name, err := source(dir, main)
 	if err != nil {
 		return fail(err)
 	}
 	if name == "" {
 		name = file
 	}
-	f, err := assemble(name, wasm, m.Options(), m.AllowedPaths)
+	f, err := assemble(name, bind(wasm, options.Libraries), options, m.AllowedPaths)
 	if err != nil {
 		return fail(err)
 	}
@@ -47,6 +55,55 @@ func fromExtismManifest(dir fs.FS, file string) (*Found, error) {
 	limits := m.Limits()
 	f.Package.Manifest.Limits = limits
 	return f, nil
+}
+
+// library makes a module that others link. It sees the libraries before it.
+func library(dir fs.FS, s extism.Source, o extism.Options) (extism.Library, error) {
+	fail := func(err error) (extism.Library, error) { return extism.Library{}, err }
+	if err := extism.CheckLibrary(s.Name); err != nil {
+		return fail(err)
+	}
+	for _, l := range o.Libraries {
+		if l.Name == s.Name {
+			return fail(fmt.Errorf("two modules have the name %q", s.Name))
+		}
+	}
+	wasm, _, err := source(dir, s)
+	if err != nil {
+		return fail(err)
+	}
+	format, report, err := Look(wasm)
+	switch {
+	case err != nil:
+		return fail(fmt.Errorf("the module %q: %w", s.Name, err))
+	case report == nil:
+		return fail(fmt.Errorf("the module %q is a component (%s), which Extism cannot run", s.Name, format))
+	}
+	o.Kind = extism.Lib
+	form, err := extism.New(o)
+	if err != nil {
+		return fail(err)
+	}
+	form.Links = nil // the call's own module has them
+	m := abi.Manifest{ABI: abi.Version, Name: s.Name, Version: "0.0.0"}
+	return extism.Library{Name: s.Name, Report: report, Package: pack(m, form, bind(wasm, o.Libraries))}, nil
+}
+
+// linksSection names the libraries that a module was put together with.
+const linksSection = "elf:links"
+
+// bind adds the digests of its libraries to a module, so that its own digest,
+// which grants and pins go by, is one of all of them.
+func bind(wasm []byte, libraries []extism.Library) []byte {
+	if len(libraries) == 0 {
+		return wasm
+	}
+	body := append([]byte{byte(len(linksSection))}, linksSection...)
+	for _, l := range libraries {
+		body = append(body, l.Name+" "+l.Package.Digest+"\n"...)
+	}
+	out := append(slices.Clone(wasm), 0)
+	return append(binary.AppendUvarint(out, uint64(len(body))), body...)
 }
 
 // source reads a module of a manifest and holds it against its hash.

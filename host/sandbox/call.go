@@ -38,6 +38,8 @@ type call struct {
 	early  bool  // initialisation or description: nobody's rights
 	// foreign is the guest's side of another format, once it was needed.
 	foreign *Guest
+	linked  map[string]*instance // of linked modules, as they were needed
+	broken  bool                 // one of them trapped
 
 	hostCalls int
 	outside   time.Duration // spent in host functions, less what was waited

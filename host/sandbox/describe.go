@@ -66,6 +66,7 @@ func (p *Plugin) describe(ctx context.Context) ([]byte, error) {
 	var out []byte
 	if err == nil {
 		out, err = in.describe(cctx, c)
+		c.unlink(cctx, err != nil)
 		prog.put(cctx, c, in, err != nil)
 	}
 	c.end(err)

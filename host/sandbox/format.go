@@ -40,6 +40,8 @@ type Format struct {
 	Describe func(ctx context.Context, g *Guest) ([]abi.ToolDecl, error)
 	// Call calls a tool. Args is a JSON object that fits its schema.
 	Call func(ctx context.Context, g *Guest, tool abi.ToolDecl, args json.RawMessage) (abi.Result, error)
+	// Links are modules that this one imports functions of. Each needs its Funcs.
+	Links []Link
 	// Keep names exports of the start-up that calls use: "_start".
 	Keep []string
 	// Caps are what the functions may reach beside their own Cap, where one

@@ -22,7 +22,8 @@ type Plugin struct {
 	desc   abi.Description
 	tools  []host.Tool
 	slots  *queue
-	ops    map[string]op // for Guest.Do; nil for elf/1
+	ops    map[string]op      // for Guest.Do; nil for elf/1
+	linked map[string]*Plugin // what its format links, without tools
 
 	mu     sync.Mutex
 	ready  *program      // nil: not yet
@@ -57,6 +58,7 @@ func (l *Loader) Load(ctx context.Context, pkg Package) (*Plugin, error) {
 			p.ops[o.module+"."+o.name] = o
 		}
 	}
+	p.linked = p.links()
 	if p.desc, err = p.description(ctx); err == nil {
 		err = checkDescription(p.desc)
 	}
@@ -109,6 +111,9 @@ func (p *Plugin) Close(ctx context.Context) error {
 	case <-done:
 	case <-ctx.Done():
 		late = ctx.Err()
+	}
+	for _, l := range p.linked {
+		late = errors.Join(late, l.Close(ctx))
 	}
 	p.mu.Lock()
 	prog := p.ready

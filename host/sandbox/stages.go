@@ -37,6 +37,11 @@ type artifact struct {
 // build takes a module through the stages: bytes → vet → meter → image →
 // compile → pool. What the first three make is kept on disk.
 func (p *Plugin) build(ctx context.Context, progress func(abi.Progress)) (*program, error) {
+	for _, l := range p.linked { // not in the time of a call
+		if _, err := l.program(ctx, progress); err != nil {
+			return nil, fmt.Errorf("the linked module %q: %w", l.pkg.Manifest.Name, err)
+		}
+	}
 	a, err := p.kept()
 	if err != nil {
 		return nil, err
@@ -90,7 +95,7 @@ func (p *Plugin) prepare(ctx context.Context, wasm []byte) (*artifact, error) {
 func (p *Plugin) snapshot(ctx context.Context, metered *wasmbin.Module, module []byte) (*image.Image, error) {
 	random := image.NewRandom()
 	cctx, c := p.begin(ctx, host.Call{Tool: abi.ExportInitialize}, true)
-	defer func() { c.end(nil) }()
+	defer func() { c.unlink(ctx, false); c.end(nil) }()
 	c.sys.Close()
 	c.sys = wasi.New(wasi.Config{Stdout: &c.logs.out, Stderr: &c.logs.err, Rand: random})
 	rt := wazero.NewRuntimeWithConfig(ctx, p.runtime(wazero.NewRuntimeConfigInterpreter()))

@@ -76,6 +76,7 @@ func (p *Plugin) enter(ctx context.Context, prog *program, from host.Call, t *ta
 	in, err := prog.get(cctx, c)
 	if err == nil {
 		res, err = in.invoke(cctx, c, from.Tool, from.Args)
+		c.unlink(cctx, err != nil)
 		prog.put(cctx, c, in, err != nil)
 	}
 	err = c.outOfMemory(err)

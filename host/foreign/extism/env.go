@@ -54,6 +54,9 @@ func (p *plugin) functions() []sandbox.Func {
 	if p.Kind == Server {
 		list = append(list, p.serverFunctions()...)
 	}
+	for _, l := range p.Libraries {
+		list = append(list, l.functions()...)
+	}
 	return append(list, p.Functions...)
 }
 

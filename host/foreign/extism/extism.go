@@ -35,6 +35,7 @@ const (
 	Plain   Kind = "Extism plugin"       // each export is a tool
 	Servlet Kind = "hyper-mcp v1 plugin" // describe and call: mcp.run servlets, too
 	Server  Kind = "hyper-mcp v2 plugin" // list_tools, call_tool and others of MCP
+	Lib     Kind = "Extism library"      // its functions serve other modules
 	nothing Kind = ""
 )
 
@@ -68,6 +69,8 @@ type Options struct {
 	// Functions are further host functions that the plugin may import, usually
 	// in UserModule. Read and Write give them their arguments.
 	Functions []sandbox.Func
+	// Libraries are the modules that this one may import functions of.
+	Libraries []Library
 	// Skip are expressions of tool names that a hyper-mcp plugin must not offer.
 	Skip []string
 	// Secrets are those a hyper-mcp v2 plugin may ask for, as "user@service".
@@ -98,6 +101,9 @@ func New(o Options) (*sandbox.Format, error) {
 	f := &sandbox.Format{
 		Name: "extism", Key: p.key(), Funcs: p.functions(), Check: p.check,
 		State: func() any { return new(kernel) }, Init: start, Keep: []string{"_start"},
+	}
+	for _, l := range o.Libraries {
+		f.Links = append(f.Links, sandbox.Link{Name: l.Name, Package: l.Package})
 	}
 	switch o.Kind {
 	case Servlet:
@@ -155,6 +161,8 @@ func (p *plugin) check(r *vet.Report) error {
 		if !isTool(r, "call_tool") {
 			return errors.New("a hyper-mcp plugin with tools exports call_tool")
 		}
+	case Lib:
+		return nil
 	default:
 		if len(Exports(r)) == 0 {
 			return errors.New("the module exports no function that Extism could call")

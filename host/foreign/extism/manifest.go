@@ -27,6 +27,9 @@ type Manifest struct {
 	TimeoutMS    int64             `json:"timeout_ms"`
 }
 
+// maxModules bounds what one manifest links.
+const maxModules = 16
+
 // Source is where a module of a manifest comes from.
 type Source struct {
 	Path string `json:"path"`
@@ -52,18 +55,20 @@ func ParseManifest(b []byte) (m Manifest, ok bool, err error) {
 		return m, true, errors.New("timeout_ms or memory.max_pages is out of range")
 	case len(m.Wasm) == 0:
 		return m, true, errors.New("it names no module")
+	case len(m.Wasm) > maxModules:
+		return m, true, fmt.Errorf("it links %d modules; the limit is %d", len(m.Wasm), maxModules)
 	}
 	return m, true, nil
 }
 
-// Main is the module that is called: the one named main, else the last.
-func (m Manifest) Main() Source {
-	for _, s := range m.Wasm {
-		if s.Name == "main" {
-			return s
-		}
+// Split gives the module that is called, the one named main or else the last,
+// and those that it may link, in their order.
+func (m Manifest) Split() (main Source, libraries []Source) {
+	at := slices.IndexFunc(m.Wasm, func(s Source) bool { return s.Name == "main" })
+	if at < 0 {
+		at = len(m.Wasm) - 1
 	}
-	return m.Wasm[len(m.Wasm)-1]
+	return m.Wasm[at], slices.Concat(m.Wasm[:at], m.Wasm[at+1:])
 }
 
 // methods are what Extism lets a plugin do with a host that it may reach.
