@@ -76,6 +76,11 @@ type Ask struct {
 	Risks []string    // marks such as "pipes into a shell"
 	Rules []Rule      // what Session and Project would remember, narrowest first
 	Final bool        // nothing is remembered: offer "once" only
+	// Screen, if not empty, is what the question is about, in place of the call's
+	// arguments: lines that are safe to show. Choices are then the ways to agree
+	// to it, in place of "allow once"; Answer.Choice says which was taken.
+	Screen  string
+	Choices []string
 }
 
 // Scope of an answer.
@@ -94,6 +99,7 @@ type Answer struct {
 	Scope  Scope
 	Rule   Rule   // the one that was shown and chosen; ignored for Once
 	Reason string // told to the model with a denial
+	Choice int    // of Ask.Choices, from 0, when it allows
 }
 
 // Rule is a remembered answer: `Bash(git status:*)`, `Write(docs/**)`,

@@ -306,7 +306,7 @@ func showACP(a host.Ask) (acp.Question, bool) {
 	out := acp.Question{Text: q.Body(), No: "no", Never: "no, and do not ask about this again in this session"}
 	for _, c := range q.Choices {
 		switch {
-		case c.Answer.Allow && c.Answer.Scope == host.Once:
+		case c.Answer.Allow && c.Answer.Scope == host.Once && out.Once.Text == "":
 			out.Once = acp.Choice{Text: c.Text, Answer: c.Answer}
 		case c.Answer.Allow && c.Answer.Scope == host.Project && out.Rule.Text == "":
 			out.Rule = acp.Choice{Text: c.Text, Answer: c.Answer}

@@ -37,6 +37,9 @@ type Question struct {
 // subject is folded to its head and tail, and nothing but unfolding or a
 // refusal is offered. ok is false when the question is too long to be asked.
 func Ask(a host.Ask, unfolded bool) (q Question, ok bool) {
+	if a.Screen != "" {
+		return screen(a)
+	}
 	what, note := subject(a)
 	if len(what) > MaxQuestion {
 		return q, false
@@ -55,6 +58,25 @@ func Ask(a host.Ask, unfolded bool) (q Question, ok bool) {
 		a.Rules = nil
 	}
 	q.choices(a, hidden)
+	return q, true
+}
+
+// MaxScreen is the longest screen that is shown, in bytes: it has a line for
+// each thing that a person agrees to, and is never folded.
+const MaxScreen = 24 << 10
+
+// screen is a question about what the host has prepared.
+func screen(a host.Ask) (q Question, ok bool) {
+	if len(a.Screen) > MaxScreen || len(a.Choices) == 0 {
+		return q, false
+	}
+	q.Head = strings.TrimSuffix(a.Screen, "\n")
+	q.row("why", Lines(a.Why))
+	for i, c := range a.Choices {
+		q.Choices = append(q.Choices, Choice{Text: Line(c), Answer: host.Answer{Allow: true, Scope: host.Once, Choice: i}})
+	}
+	q.Default = len(q.Choices)
+	q.Choices = append(q.Choices, Choice{Text: "no"}, Choice{Text: "no, and tell the model why", Reason: true})
 	return q, true
 }
 
@@ -107,7 +129,11 @@ func (q Question) Body() string {
 // Render writes the question as text. Every byte of it is safe to show.
 func (q Question) Render(s Style) string {
 	var b strings.Builder
-	b.WriteString(s.Bold(q.Head) + "\n")
+	title, rest, more := strings.Cut(q.Head, "\n")
+	b.WriteString(s.Bold(title) + "\n")
+	if more {
+		b.WriteString(rest + "\n")
+	}
 	for _, r := range q.Rows {
 		for i, line := range strings.Split(r[1], "\n") {
 			label := r[0]

@@ -114,8 +114,9 @@ func TestCredentialsStayWithTheirRegistry(t *testing.T) {
 	g := client(t)
 	g.Credentials = Credentials{f.host: {User: "me", Password: password}}
 	rights := g.Rights
-	g.Rights = func(gs ...policy.Grant) (policy.Rights, error) { // both are on this machine
-		return rights(append(gs, policy.Grant{Cap: abi.NetHTTP, Scope: []string{"http://" + other.host}})...)
+	g.Rights = func(want policy.Grant) (policy.Rights, error) { // both are on this machine
+		want.Scope = append(want.Scope, "http://"+other.host)
+		return rights(want)
 	}
 	if _, _, err := fetch(t.Context(), g, r); err != nil {
 		t.Fatal(err)

@@ -43,9 +43,9 @@ const (
 // concurrent use.
 type Registry struct {
 	HTTP *reach.HTTP
-	// Rights are those of one fetch or push, from the grants that it asks for:
-	// the registry by its name, and public addresses for where it sends one on.
-	Rights func(...policy.Grant) (policy.Rights, error)
+	// Rights are those of one fetch or push, from the grant that it asks for: the
+	// registry by its name, and public addresses for where it sends one on.
+	Rights func(policy.Grant) (policy.Rights, error)
 	// Credentials are those of the registries; nil: all are asked without any.
 	Credentials Credentials
 	// Offline, if not empty, says why the network may not be used.
@@ -174,9 +174,7 @@ func (g *Registry) open(l location, push bool) (*session, error) {
 	}
 	// Whoever wrote the registry's name meant that address, a private one too.
 	// Where it sends one on, to a token service or to where blobs lie, is public.
-	rights, err := g.Rights(
-		policy.Grant{Cap: abi.NetHTTP, Scope: []string{l.scheme() + "://" + l.host + " " + methods}},
-		policy.Grant{Cap: abi.NetHTTP, Scope: []string{"public " + methods}})
+	rights, err := g.Rights(policy.Grant{Cap: abi.NetHTTP, Scope: []string{l.scheme() + "://" + l.host + " " + methods, "public " + methods}})
 	if err != nil {
 		return nil, err
 	}

@@ -31,8 +31,8 @@ func client(t *testing.T) *Registry {
 	t.Helper()
 	h := &reach.HTTP{Secrets: reach.OpenSecrets(t.TempDir())}
 	t.Cleanup(func() { h.Close() })
-	return &Registry{HTTP: h, Rights: func(gs ...policy.Grant) (policy.Rights, error) {
-		g, err := policy.New("test", gs...)
+	return &Registry{HTTP: h, Rights: func(want policy.Grant) (policy.Rights, error) {
+		g, err := policy.New("test", want)
 		return policy.Rights{Grants: g}, err
 	}}
 }
