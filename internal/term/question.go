@@ -38,7 +38,7 @@ type Question struct {
 // refusal is offered. ok is false when the question is too long to be asked.
 func Ask(a host.Ask, unfolded bool) (q Question, ok bool) {
 	if a.Screen != "" {
-		return screen(a)
+		return ofScreen(a)
 	}
 	what, note := subject(a)
 	if len(what) > MaxQuestion {
@@ -65,8 +65,8 @@ func Ask(a host.Ask, unfolded bool) (q Question, ok bool) {
 // each thing that a person agrees to, and is never folded.
 const MaxScreen = 24 << 10
 
-// screen is a question about what the host has prepared.
-func screen(a host.Ask) (q Question, ok bool) {
+// ofScreen is a question about what the host has prepared.
+func ofScreen(a host.Ask) (q Question, ok bool) {
 	if len(a.Screen) > MaxScreen || len(a.Choices) == 0 {
 		return q, false
 	}
