@@ -38,8 +38,16 @@ type input struct {
 
 	mu      sync.Mutex
 	id      json.RawMessage // of the message that was passed on last
-	waiting chan struct{}   // closed when it was taken; nil: it needs not be
+	waiting *step           // until it is taken; nil: it needs not be
 }
+
+// step is over once. A message that was not taken in time may be taken later.
+type step struct {
+	sync.Once
+	over chan struct{}
+}
+
+func (s *step) end() { s.Do(func() { close(s.over) }) }
 
 // message is what the SDK looks at.
 type message struct {
@@ -81,7 +89,7 @@ func (in *input) await() {
 	t := time.NewTimer(takeTime)
 	defer t.Stop()
 	select {
-	case <-waiting:
+	case <-waiting.over:
 	case <-in.ended:
 	case <-t.C:
 	}
@@ -97,12 +105,11 @@ type request struct {
 func (in *input) current() request {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	waiting := in.waiting
-	return request{string(in.id), sync.OnceFunc(func() {
-		if waiting != nil {
-			close(waiting)
-		}
-	})}
+	q := request{string(in.id), func() {}}
+	if in.waiting != nil {
+		q.taken = in.waiting.end
+	}
+	return q
 }
 
 // next gives a message that the SDK can read, or nothing.
@@ -136,7 +143,7 @@ func (in *input) next() ([]byte, error) {
 		in.id = *m.ID
 	}
 	if m.Method != "" && m.Method != cancelRequest {
-		in.waiting = make(chan struct{})
+		in.waiting = &step{over: make(chan struct{})}
 	}
 	return line, err
 }

@@ -1,4 +1,4 @@
-package acp_test
+package app_test
 
 import (
 	"context"
