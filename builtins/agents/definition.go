@@ -212,6 +212,12 @@ func (d *Definition) direct(name string, f frontmatter.Fields) {
 	d.Direct = append(d.Direct, s)
 }
 
+// Request is what starts an agent of this definition, in no looser a mode.
+func (d Definition) Request(mode host.Mode) (agent.Spawn, error) {
+	s := agent.Spawn{Mode: mode}
+	return s, d.apply(&s)
+}
+
 // apply narrows a request to the definition.
 func (d Definition) apply(s *agent.Spawn) error {
 	s.Agent, s.Name, s.System = d.Name, d.Name, d.Text
@@ -235,7 +241,10 @@ func (d Definition) apply(s *agent.Spawn) error {
 	s.Within = d.Tools
 	s.Without = append(s.Without, d.Without...)
 	if d.Servers != nil {
-		ids := d.Servers
+		ids := slices.Clone(d.Servers)
+		for _, own := range d.Direct {
+			ids = append(ids, own.Name)
+		}
 		s.Keep = func(spec host.Spec) bool {
 			return spec.Origin.Source != host.MCP || slices.Contains(ids, spec.Origin.Name)
 		}

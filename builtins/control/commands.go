@@ -216,6 +216,9 @@ func clip(s string, most int) string {
 	return strings.ToValidUTF8(s[:most-3], "") + "…"
 }
 
+// TakesArguments reports whether the command has a place for arguments.
+func (cmd Command) TakesArguments() bool { return usesAny(parse(cmd.body)) }
+
 // Allowed are the patterns of allowed-tools: nil and false when the command
 // does not narrow.
 func (cmd Command) Allowed() (out []policy.Pattern, narrowed bool) {

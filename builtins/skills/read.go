@@ -111,6 +111,20 @@ func (s *Shelf) read(ctx context.Context, c host.Call) (abi.Result, error) {
 // skills and their files, and change nothing.
 func (s *Shelf) needed() []string { return []string{"list_skills", "read_skill", s.o.Reader} }
 
+// Text is what a skill says, for a person who asks for it by name: one that is
+// not for models to start, too.
+func (s *Shelf) Text(ctx context.Context, rights policy.Rights, name string) (string, error) {
+	all, err := s.All(ctx, rights)
+	if err != nil {
+		return "", err
+	}
+	k, ok := find(all, name)
+	if !ok {
+		return "", fmt.Errorf("there is no skill %q", plain.Line(name, 64))
+	}
+	return s.tell(ctx, rights, k), nil
+}
+
 // unknown names what is there instead.
 func (s *Shelf) unknown(all []Skill, name string) abi.Result {
 	want := slug(name)

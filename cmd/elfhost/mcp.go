@@ -14,7 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/mcp"
 	"github.com/elfhost/elfhost/internal/app"
 	"github.com/elfhost/elfhost/internal/config"
@@ -28,7 +27,7 @@ func mcpVerb(s streams) *cobra.Command {
 		Long: "Use the tools of MCP servers, and show this program's tools to MCP clients.",
 		Args: noArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(mcpAddVerb(s), mcpListVerb(s), mcpRemoveVerb(s), mcpTestVerb(s), mcpTrustVerb(s), mcpAgreeVerb(s), mcpLoginVerb(s), mcpServeVerb(s), mcpConfigVerb(s))
+	c.AddCommand(mcpAddVerb(s), mcpListVerb(s), mcpRemoveVerb(s), mcpTestVerb(s), mcpAgreeVerb(s), mcpLoginVerb(s), mcpServeVerb(s), mcpConfigVerb(s))
 	return c
 }
 
@@ -255,73 +254,6 @@ func mcpAgreeVerb(s streams) *cobra.Command {
 	}
 	f.register(c)
 	return c
-}
-
-func mcpTrustVerb(s streams) *cobra.Command {
-	var dir string
-	var accept string
-	c := &cobra.Command{
-		Use: "trust NAME", Short: "Allow a server that this project names",
-		Long: `A project may name MCP servers, in .elfhost/config.toml or in the .mcp.json of
-other agents. None is started before a person has seen what it would start and
-allows it. Any change of it has to be allowed again.`,
-		Args: exactly(1, "a server's name"),
-		RunE: func(c *cobra.Command, args []string) error {
-			p, err := userConfig()
-			if err != nil {
-				return err
-			}
-			root, err := app.Workspace(dir)
-			if err != nil {
-				return err
-			}
-			all, err := config.ProjectServers(root)
-			if err != nil {
-				return fault.Wrap("E1002", "", err)
-			}
-			i := slices.IndexFunc(all, func(x config.ProjectServer) bool { return x.Name == args[0] })
-			if i < 0 {
-				return fault.New("E1001", "", "this project names no MCP server %q", args[0])
-			}
-			if err := all[i].Check(args[0]); err != nil {
-				return fault.Wrap("E1002", "", err)
-			}
-			digest := all[i].Digest(root)
-			fmt.Fprint(s.err, describeServer(all[i]))
-			switch {
-			case accept == digest:
-			case accept != "":
-				return fault.New("E1202", "look at it again: its digest is "+digest, "--accept names another server than this one")
-			case !term.IsTerminal(s.in):
-				return fault.New("E1201", "a script accepts exactly this with --accept "+digest, "the server %s is not trusted", args[0])
-			default:
-				if err := askTrust(c.Context(), s, all[i]); err != nil {
-					return err
-				}
-			}
-			return p.TrustServer(root, all[i])
-		},
-	}
-	c.Flags().StringVarP(&dir, "dir", "C", "", "the project's folder")
-	c.Flags().StringVar(&accept, "accept", "", "accept the server with this digest, without a question")
-	return c
-}
-
-// askTrust asks the person at the terminal.
-func askTrust(ctx context.Context, s streams, p config.ProjectServer) error {
-	args, err := json.Marshal(map[string]any{"command": append([]string{p.Command}, p.Args...), "url": p.URL})
-	if err != nil {
-		return err
-	}
-	ask := term.Prompt{In: s.in, Out: s.err, Style: term.StyleOf(s.err, os.Getenv)}
-	answer, err := ask.Approve(ctx, host.Ask{
-		Call: host.Call{Tool: p.Name, Args: args}, Spec: host.Spec{Name: p.Name, Origin: host.Origin{Source: host.MCP, Name: p.Name}},
-		Why: "named in " + p.File, Risks: []string{"it runs outside the sandbox, as you"}, Final: true,
-	})
-	if err == nil && !answer.Allow {
-		err = fault.New("E1202", "", "the server %s is not trusted", p.Name)
-	}
-	return err
 }
 
 // describeServer shows everything that would be started, and with what.

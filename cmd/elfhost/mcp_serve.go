@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/builtins/agents"
 	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/mcp"
 	"github.com/elfhost/elfhost/internal/app"
@@ -22,6 +24,7 @@ import (
 type serveFlags struct {
 	sessionFlags
 	http, tokenEnv string
+	agent          string
 	hosts, origins []string
 }
 
@@ -32,14 +35,17 @@ func mcpServeVerb(s streams) *cobra.Command {
 		Long: `Serve the tools of this folder to an MCP client, over standard streams or, with
 --http, to any number of clients on this machine. Every call passes the same
 gate as an agent's: questions go to the client's person where the client can
-ask (elicitation), else they are refused with the rule that would allow it.`,
+ask (elicitation), else they are refused with the rule that would allow it. Slash
+commands and skills are shown as prompts, skills as resources too.`,
 		Example: `  elfhost mcp serve --tools Read,Grep,WebFetch
+  elfhost mcp serve --agent reviewer
   elfhost mcp serve --http 127.0.0.1:7332`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c.Context(), s) },
 	}
 	f.register(c)
 	fl := c.Flags()
+	fl.StringVar(&f.agent, "agent", "", "an agent definition: its tools, mode and model are the most that is shown, its text is told to the client's model")
 	fl.StringVar(&f.http, "http", "", "serve streamable HTTP at this address, such as 127.0.0.1:7332")
 	fl.StringVar(&f.tokenEnv, "token-env", "", "the variable that holds the bearer token; without it one is made and printed")
 	fl.StringSliceVar(&f.hosts, "host", nil, "a name, beside the loopback's, under which clients speak to it")
@@ -48,10 +54,6 @@ ask (elicitation), else they are refused with the rule that would allow it.`,
 }
 
 func (f *serveFlags) run(ctx context.Context, s streams) error {
-	if f.http != "" && !mcp.Loopback(f.http) {
-		return fault.New("E1001", "use 127.0.0.1:PORT, and a tunnel or a proxy with TLS before it to reach it from elsewhere",
-			"%s can be reached from other machines: --http serves this machine alone", f.http)
-	}
 	asker := &mcp.Asker{Show: showQuestion}
 	o := app.Options{Approver: asker, Origin: "mcp", Follow: true} // a client sees no session of the person's
 	o.Told = func(text string) { fmt.Fprintf(s.err, "elfhost: %s\n", term.Lines(text)) }
@@ -64,7 +66,16 @@ func (f *serveFlags) run(ctx context.Context, s streams) error {
 		return err
 	}
 	defer a.Close(context.WithoutCancel(ctx))
+	if err := f.reachable(a); err != nil {
+		return err
+	}
 	a.MCP.Start()
+	var as agents.Definition
+	if f.agent != "" {
+		if as, err = a.As(ctx, f.agent); err != nil {
+			return err
+		}
+	}
 	token := ""
 	if f.http != "" {
 		if token, err = f.token(s); err != nil {
@@ -73,8 +84,8 @@ func (f *serveFlags) run(ctx context.Context, s streams) error {
 	}
 	b := mcp.NewBridge(mcp.ServeOptions{
 		Registry: a.Registry, Version: buildInfo().Version, Session: a.Session, Secret: token,
-		Instructions: "Tools of elfhost in the folder " + a.Dir + ". Some ask the person before they act.",
-		Prepare:      func(c *host.Call) { c.Receipt = func(r abi.Receipt) { a.KeepReceipt(r) } },
+		Instructions: a.Instructions(as), Prompts: a.Prompts(ctx), Resources: a.Resources(ctx),
+		Prepare: func(c *host.Call) { c.Receipt = func(r abi.Receipt) { a.KeepReceipt(r) } },
 	})
 	defer b.Close()
 	if f.http == "" {
@@ -85,6 +96,22 @@ func (f *serveFlags) run(ctx context.Context, s streams) error {
 		return err
 	}
 	return f.listen(ctx, s, b, token)
+}
+
+// reachable refuses an address that other machines reach, unless the system
+// policy names it. Clients then speak to it under that name, too.
+func (f *serveFlags) reachable(a *app.App) error {
+	if f.http == "" || mcp.Loopback(f.http) {
+		return nil
+	}
+	if f.http != a.Policy.Network().Listen {
+		return fault.New("E1001", "use 127.0.0.1:PORT, and a tunnel or a proxy with TLS before it; or let the system policy say [network] listen = "+strconv.Quote(f.http),
+			"%s can be reached from other machines: --http serves this machine alone", f.http)
+	}
+	if host, _, err := net.SplitHostPort(f.http); err == nil {
+		f.hosts = append(f.hosts, host)
+	}
+	return nil
 }
 
 func (f *serveFlags) listen(ctx context.Context, s streams, b *mcp.Bridge, token string) error {

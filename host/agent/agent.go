@@ -37,6 +37,9 @@ type Loop struct {
 	// Release ends what Runs.Open opened for a sub-agent's loop. Runs calls it
 	// once, after the last call has ended. Nil: nothing.
 	Release func()
+	// Brought are the tools that Runs.Open brought for a sub-agent beside its
+	// parent's: of servers that its definition declares. Nil: none.
+	Brought func(host.Spec) bool
 
 	depth int  // of sub-agents
 	up    *run // the parent's, whose budget this one shares

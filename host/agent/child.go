@@ -21,7 +21,7 @@ func (r *Runs) loop(ctx context.Context, up *scope, s Spawn) (*Loop, error) {
 	}
 	parent := up.loop
 	child := *parent
-	child.Limits.Steps, child.Release = 0, nil
+	child.Limits.Steps, child.Release, child.Brought = 0, nil, nil
 	if r.Open != nil {
 		made, err := r.Open(ctx, parent, s)
 		if err != nil {
@@ -47,7 +47,7 @@ func (r *Runs) loop(ctx context.Context, up *scope, s Spawn) (*Loop, error) {
 		child.Tools = nil
 		return &child, nil
 	}
-	if child.Tools, err = s.tools(child.Tools, parent.Tools, mode); err != nil {
+	if child.Tools, err = s.tools(child.Tools, parent.Tools, mode, child.Brought); err != nil {
 		child.release()
 		return nil, err
 	}
@@ -60,9 +60,18 @@ func (l *Loop) release() {
 	}
 }
 
+// View is what an agent of this request sees of a registry and may do with it.
+func (s Spawn) View(r *host.Registry) (*host.Registry, error) {
+	mode, err := childMode(s.Mode)
+	if err != nil {
+		return nil, err
+	}
+	return s.tools(r, r, mode, nil)
+}
+
 // tools are the child's: those of the parent that the request and the
-// definition both leave, behind a gate that allows no more than both.
-func (s Spawn) tools(own, theirs *host.Registry, mode host.Mode) (*host.Registry, error) {
+// definition both leave, and those brought along, behind a gate that allows no more than both.
+func (s Spawn) tools(own, theirs *host.Registry, mode host.Mode, brought func(host.Spec) bool) (*host.Registry, error) {
 	bound := theirs.Gate().Child(mode)
 	var lists [][]policy.Pattern
 	for _, list := range [][]string{s.Tools, s.Within} {
@@ -88,7 +97,8 @@ func (s Spawn) tools(own, theirs *host.Registry, mode host.Mode) (*host.Registry
 				return false
 			}
 		}
-		return theirs.Has(spec.Name) && !named(s.Without, spec.Name) && (s.Keep == nil || s.Keep(spec))
+		had := theirs.Has(spec.Name) || brought != nil && brought(spec)
+		return had && !named(s.Without, spec.Name) && (s.Keep == nil || s.Keep(spec))
 	}), nil
 }
 

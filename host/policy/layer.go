@@ -65,6 +65,9 @@ type Network struct {
 	Proxy                 string // http://host:port; user-info is allowed here
 	CAFile                string // PEM, added to the system's
 	ClientCert, ClientKey string // PEM
+	// Listen is an address, HOST:PORT, at which `mcp serve --http` may listen
+	// although other machines reach it.
+	Listen string
 }
 
 func (l *Layer) where(key string) string {
@@ -149,7 +152,7 @@ func (p *Policy) narrow(l *Layer) {
 	}
 	if l.Kind != System {
 		n := l.Network
-		for _, f := range []struct{ key, v string }{{"network.proxy", n.Proxy}, {"network.ca_file", n.CAFile}, {"network.client_cert", n.ClientCert}, {"network.client_key", n.ClientKey}} {
+		for _, f := range []struct{ key, v string }{{"network.proxy", n.Proxy}, {"network.ca_file", n.CAFile}, {"network.client_cert", n.ClientCert}, {"network.client_key", n.ClientKey}, {"network.listen", n.Listen}} {
 			if f.v != "" {
 				drop(f.key, "the system policy")
 			}

@@ -59,7 +59,7 @@ func agentQueries(_ context.Context, a *App) ([]host.Tool, error) {
 // name, and the parent's for all else. agent.Runs narrows it.
 func (a *App) openChild(ctx context.Context, parent *agent.Loop, s agent.Spawn) (*agent.Loop, error) {
 	l := *parent
-	l.Limits.Steps = 0
+	l.Limits.Steps, l.Brought = 0, nil
 	if s.Model != "" {
 		m, err := a.Model(ctx, s.Model)
 		if err != nil {
@@ -82,8 +82,18 @@ func (a *App) openChild(ctx context.Context, parent *agent.Loop, s agent.Spawn) 
 	if err := own.Add(tools...); err != nil {
 		return nil, errors.Join(err, sh.Close())
 	}
+	end, err := a.direct(ctx, s.Agent, own)
+	if err != nil {
+		return nil, errors.Join(err, sh.Close())
+	}
 	l.Tools = own
+	if end != nil {
+		l.Brought = func(spec host.Spec) bool { return spec.Origin.Source == host.MCP && !parent.Tools.Has(spec.Name) }
+	}
 	l.Release = func() {
+		if end != nil {
+			end()
+		}
 		if err := sh.Close(); err != nil {
 			a.note("ending the commands of a sub-agent: %v", err)
 		}

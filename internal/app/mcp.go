@@ -16,7 +16,6 @@ import (
 	"github.com/elfhost/elfhost/host/reach"
 	"github.com/elfhost/elfhost/host/sandbox"
 	"github.com/elfhost/elfhost/internal/config"
-	"github.com/elfhost/elfhost/internal/fault"
 )
 
 // provider is a built-in MCP server: tools of this process, which may also be
@@ -69,9 +68,10 @@ func mcpTools(_ context.Context, a *App) ([]host.Tool, error) {
 	return out, nil
 }
 
-func (a *App) openMCP() error {
+// mcpOptions are those of a client whose tools go into a registry.
+func (a *App) mcpOptions(r *host.Registry) mcp.Options {
 	o := mcp.Options{
-		HTTP: a.HTTP, Runner: &reach.Runner{}, Registry: a.all, Pins: filepath.Join(a.Paths.State, "mcp"), Version: version(),
+		HTTP: a.HTTP, Runner: &reach.Runner{}, Registry: r, Pins: filepath.Join(a.Paths.State, "mcp"), Version: version(),
 		Roots: []string{a.Dir}, Consent: a.consentMCP,
 	}
 	if must, _ := a.Policy.RequireSandbox(); must {
@@ -85,7 +85,11 @@ func (a *App) openMCP() error {
 			a.opt.Log.Debug(a.Secrets.Scrub.String(text), "mcp", server, "level", level)
 		}
 	}
-	a.MCP = mcp.NewClient(o)
+	return o
+}
+
+func (a *App) openMCP() error {
+	a.MCP = mcp.NewClient(a.mcpOptions(a.all))
 	a.closers = append(a.closers, a.MCP.Close)
 	servers, err := a.Servers()
 	if err != nil {
@@ -129,17 +133,13 @@ func (a *App) Servers() ([]mcp.Server, error) {
 	if err != nil {
 		a.note("the project's MCP servers are left out: %v", err)
 	}
-	trusted, err := a.Paths.TrustedServers(a.Dir)
-	if err != nil {
-		return nil, fault.Wrap("E1002", "", err)
-	}
-	folder := len(project) > 0 && a.Trusts()
+	trusted := len(project) > 0 && a.Trusts()
 	for _, p := range project {
 		if _, own := a.Config.MCP.Servers[p.Name]; own {
 			continue
 		}
-		if _, ok := trusted[p.Digest(a.Dir)]; !ok && !folder {
-			a.note("the MCP server %s of %s is not used: `elfhost mcp trust %s` shows what it would start", p.Name, p.File, p.Name)
+		if !trusted {
+			a.note("the MCP server %s of %s is not used: `elfhost trust` shows what it would start", p.Name, p.File)
 			continue
 		}
 		add(p.Name, p.MCPServer)

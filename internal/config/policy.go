@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -57,7 +58,7 @@ func (f *policyFile) layer(kind policy.LayerKind, file string, ls lines) (policy
 	l := policy.Layer{
 		Kind: kind, File: file, RestrictToWorkspace: f.RestrictToWorkspace, RequireSandbox: f.RequireSandbox,
 		DenyMultilink: f.DenyMultilink, ExecTime: f.ExecTime.Duration, Lines: ls.numbers(),
-		Network: policy.Network{Off: f.Network.Off, Proxy: f.Network.Proxy, CAFile: f.Network.CAFile, ClientCert: f.Network.ClientCert, ClientKey: f.Network.ClientKey},
+		Network: policy.Network{Off: f.Network.Off, Proxy: f.Network.Proxy, CAFile: f.Network.CAFile, ClientCert: f.Network.ClientCert, ClientKey: f.Network.ClientKey, Listen: f.Network.Listen},
 	}
 	switch f.Default {
 	case "", "allow":
@@ -139,6 +140,9 @@ func (r *policyReader) tools(f *policyFile) []policy.Rule {
 }
 
 func (r *policyReader) network(n policy.Network) {
+	if host, port, err := net.SplitHostPort(n.Listen); n.Listen != "" && (err != nil || host == "" || port == "" || port == "0") {
+		r.bad("network.listen", "network.listen is not an address such as 10.0.0.5:7332")
+	}
 	if n.Proxy != "" {
 		u, err := url.Parse(n.Proxy)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Path != "" && u.Path != "/" || u.RawQuery != "" {

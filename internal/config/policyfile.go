@@ -58,6 +58,7 @@ type networkFile struct {
 	CAFile     string `toml:"ca_file" layer:"system" doc:"PEM file of roots, added to the system's"`
 	ClientCert string `toml:"client_cert" layer:"system" doc:"PEM file of a certificate that this machine shows"`
 	ClientKey  string `toml:"client_key" layer:"system" doc:"PEM file of its key"`
+	Listen     string `toml:"listen" layer:"system" doc:"HOST:PORT that mcp serve --http may listen at although other machines reach it"`
 
 	err error
 }

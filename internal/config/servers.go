@@ -2,8 +2,6 @@ package config
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,14 +23,6 @@ const OtherServers = ".mcp.json"
 type ProjectServer struct {
 	Name, File string
 	MCPServer
-}
-
-// Digest identifies everything about the server that a person is shown before
-// it is trusted. A change of any of it is another server.
-func (s ProjectServer) Digest(project string) string {
-	b, _ := json.Marshal([]any{project, s})
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:])
 }
 
 // ProjectServers reads what MCP servers a project names, by name: those of
@@ -240,48 +230,6 @@ func replace(file string, b []byte) error {
 		return err
 	}
 	return writeFile(file, b)
-}
-
-// trusted is the file of the project's servers that a person trusts. It lies in
-// the user's state: a repository cannot ship it.
-func (p Paths) trusted(project string) string {
-	return filepath.Join(p.ProjectState(project), "mcp-trust.json")
-}
-
-// TrustedServers gives the digests of the project's servers that may be started.
-func (p Paths) TrustedServers(project string) (map[string]string, error) {
-	out := map[string]string{}
-	b, present, err := readIfPresent(p.trusted(project))
-	if err != nil || !present {
-		return out, err
-	}
-	if err := json.Unmarshal(b, &out); err != nil {
-		return nil, &Error{File: p.trusted(project), Err: err}
-	}
-	return out, nil
-}
-
-// TrustServer remembers that a person looked at a server and trusts it.
-func (p Paths) TrustServer(project string, s ProjectServer) error {
-	all, err := p.TrustedServers(project)
-	if err != nil {
-		return err
-	}
-	for digest, name := range all {
-		if name == s.Name {
-			delete(all, digest) // what it was before
-		}
-	}
-	all[s.Digest(project)] = s.Name
-	b, err := json.MarshalIndent(all, "", "  ")
-	if err != nil {
-		return err
-	}
-	file := p.trusted(project)
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return err
-	}
-	return writeFile(file, append(b, '\n'))
 }
 
 // Expand fills in ${NAME} and ${NAME:-default}, as .mcp.json has them. A name
