@@ -22,7 +22,7 @@ func pluginVerb(s streams) *cobra.Command {
 	}
 	c.AddCommand(pluginList(s), pluginInspect(s), pluginWarm(s), pluginCache(s),
 		pluginNew(s), pluginBuild(s), pluginTest(s), pluginDev(s), pluginRun(s), pluginCheck(s), pluginBench(s), pluginWrap(s),
-		pluginBundle(s))
+		pluginBundle(s), pluginPublish(s))
 	return c
 }
 

@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-containerregistry/pkg/registry"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/elfhost/elfhost/plugins"
@@ -30,10 +33,13 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs testdata/script. Each script has a home of its own, no key
-// in the environment, and a web server on loopback at $PAGES.
+// in the environment, and a web server on loopback at $PAGES and an OCI
+// registry at $REGISTRY.
 func TestScripts(t *testing.T) {
 	pages := httptest.NewServer(http.HandlerFunc(page))
 	t.Cleanup(pages.Close)
+	images := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	t.Cleanup(images.Close)
 	cache := warmCache(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
@@ -43,6 +49,7 @@ func TestScripts(t *testing.T) {
 			home := filepath.Join(e.WorkDir, ".home")
 			e.Setenv("ELFHOST_HOME", home)
 			e.Setenv("PAGES", pages.URL)
+			e.Setenv("REGISTRY", strings.TrimPrefix(images.URL, "http://"))
 			for _, k := range []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "XAI_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY", "NO_COLOR"} {
 				e.Setenv(k, "")
 			}

@@ -56,6 +56,7 @@ var codes = []Code{
 	{"E1605", ExitFailed, "no network may be used", "This needs the network, and --offline, offline = true in config.toml, or a policy says that none may be used. Hubs in folders and bundles work without: `elfhost hub mirror` and `elfhost plugin bundle` make them."},
 	{"E1606", ExitRefused, "not published", "The package breaks a rule of the hub: its form is refused, it is not signed, the version is published already with other bytes, or its name belongs to another key. The hub is as it was."},
 	{"E1607", ExitFailed, "a key of the hub is missing", "The key that has to sign this is not in the folder of keys, or needs its passphrase. --keys names further folders, such as one on a stick."},
+	{"E1608", ExitFailed, "a registry wants a log-in", "The OCI registry wants credentials, and none are known for it, or those that are known do not open it. They are read from REGISTRY_AUTH_FILE, DOCKER_CONFIG or ~/.docker/config.json. Credential helpers are programs, and elfhost starts none: docs/oci.md shows how to log in to a file instead."},
 }
 
 // Codes lists all, by number.

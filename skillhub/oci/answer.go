@@ -40,7 +40,7 @@ func statusError(status int, registry string, said []errcode.Error) error {
 	case http.StatusNotFound:
 		return fmt.Errorf("%s has no such repository, tag or blob%s: %w", registry, words, skillhub.ErrNotFound)
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return fmt.Errorf("%s wants a log-in for it, or another one than it was given%s: %w", registry, words, abi.ErrDenied)
+		return fmt.Errorf("%s: %w for this, or another one than it was given%s", registry, ErrLogin, words)
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		return fmt.Errorf("%s is busy (%d)%s: %w", registry, status, words, abi.ErrUnavailable)
 	}
@@ -67,9 +67,9 @@ func plainError(err error) error {
 	case errors.As(err, &status):
 		return statusError(status.StatusCode, status.URL.Host, status.Errors)
 	case errors.Is(err, auth.ErrBasicCredentialNotFound):
-		return fmt.Errorf("the registry wants a log-in, and none is known for it: %w", abi.ErrDenied)
+		return fmt.Errorf("%w, and none is known for it", ErrLogin)
 	case errors.Is(err, ErrHelper):
-		return fmt.Errorf("the registry wants a log-in: %w", ErrHelper)
+		return fmt.Errorf("%w: %w", ErrLogin, ErrHelper)
 	case errors.As(err, &u):
 		return u.Err
 	}

@@ -32,6 +32,9 @@ func (Credential) GoString() string { return "[credential]" }
 // them: "ghcr.io", "registry.example.com:5000", "ghcr.io/acme".
 type Credentials map[string]Credential
 
+// ErrLogin is a registry that wants a log-in, or another one.
+var ErrLogin = errors.New("the registry wants a log-in")
+
 // ErrHelper is a registry whose credentials are behind a program. Elfhost
 // starts no program that a configuration names, other than hooks and MCP
 // servers.
@@ -52,6 +55,9 @@ func ReadCredentials(getenv func(string) string) (Credentials, error) {
 		dir := getenv("DOCKER_CONFIG")
 		if dir == "" {
 			home := getenv("HOME")
+			if home == "" {
+				home = getenv("USERPROFILE")
+			}
 			if home == "" {
 				return nil, nil
 			}

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host/policy"
 )
 
@@ -83,7 +82,7 @@ func TestLogIn(t *testing.T) {
 				t.Errorf("%s: the error holds a secret: %v", name, err)
 			}
 		}
-		if strings.HasPrefix(name, "helper") != errors.Is(err, ErrHelper) || !strings.HasPrefix(name, "helper") && !errors.Is(err, abi.ErrDenied) {
+		if strings.HasPrefix(name, "helper") != errors.Is(err, ErrHelper) || !errors.Is(err, ErrLogin) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -61,7 +61,7 @@ func packed(t *testing.T, version string) (Publication, []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Publication{Contents: c, Archive: bytes.NewReader(b.Bytes()), Digest: skillhub.DigestOf(b.Bytes()), Size: int64(b.Len())}, b.Bytes()
+	return Publication{Manifest: c.Manifest, Archive: bytes.NewReader(b.Bytes()), Digest: skillhub.DigestOf(b.Bytes()), Size: int64(b.Len())}, b.Bytes()
 }
 
 func ref(t *testing.T, s string) skillhub.Ref {
@@ -134,7 +134,7 @@ func TestNotThere(t *testing.T) {
 	if _, _, err := fetch(t.Context(), g, ref(t, "oci://"+host+"/no/such")); !errors.Is(err, skillhub.ErrOffline) {
 		t.Errorf("%v", err)
 	}
-	if _, err := g.Push(t.Context(), ref(t, "oci://"+host+"/a:b"), Publication{}); !errors.Is(err, skillhub.ErrOffline) {
+	if _, err := g.Push(t.Context(), ref(t, "oci://"+host+"/a:b"), Publication{Manifest: &abi.Manifest{}}); !errors.Is(err, skillhub.ErrOffline) {
 		t.Errorf("%v", err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"oras.land/oras-go/v2/registry"
 	"oras.land/oras-go/v2/registry/remote"
 
+	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/skillhub"
 	"github.com/elfhost/elfhost/skillhub/pack"
 )
@@ -23,9 +24,9 @@ var ErrTaken = errors.New("the tag names another package already")
 
 // Publication is a package that is to be pushed.
 type Publication struct {
-	Contents *pack.Contents // of the archive
-	Archive  io.ReadSeeker
-	Digest   skillhub.Digest // of the archive
+	Manifest *abi.Manifest // what is in the archive, as it was read from there
+	Archive  io.ReadSeeker // from its beginning; it is read again where the registry asks anew
+	Digest   skillhub.Digest
 	Size     int64
 	// Replace lets a tag that names something else name this.
 	Replace bool
@@ -51,8 +52,8 @@ func (g *Registry) push(ctx context.Context, r skillhub.Ref, p Publication) (ski
 		return r, errors.New("a package is published under a tag, not under a digest")
 	}
 	if l.ref == "latest" && !hasTag(r.Location) {
-		if l.ref = versionTag(p.Contents.Manifest.Version); !isTag(l.ref) {
-			return r, fmt.Errorf("the version %q cannot be a tag; name one: oci://HOST/REPOSITORY:TAG", p.Contents.Manifest.Version)
+		if l.ref = versionTag(p.Manifest.Version); !isTag(l.ref) {
+			return r, fmt.Errorf("the version %q cannot be a tag; name one: oci://HOST/REPOSITORY:TAG", p.Manifest.Version)
 		}
 	}
 	s, err := g.open(l, true)
@@ -98,7 +99,7 @@ func (g *Registry) push(ctx context.Context, r skillhub.Ref, p Publication) (ski
 
 // manifestOf makes the manifest of a package, without a time in it.
 func manifestOf(p Publication) ([]byte, error) {
-	m := p.Contents.Manifest
+	m := p.Manifest
 	about := map[string]string{ocispec.AnnotationTitle: m.Name, ocispec.AnnotationVersion: m.Version}
 	for key, text := range map[string]string{
 		ocispec.AnnotationVendor: m.Publisher, ocispec.AnnotationDescription: m.Description, ocispec.AnnotationLicenses: m.License, ocispec.AnnotationURL: m.Homepage,
