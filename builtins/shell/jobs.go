@@ -52,8 +52,8 @@ func (s *Shell) begin(ctx context.Context, c host.Call, r request) (abi.Result, 
 		return abi.Result{}, err
 	}
 	s.mu.Lock()
-	s.next++
-	j := &job{Job: started, n: s.next, id: fmt.Sprintf("job-%d", s.next), command: r.command, log: p.Log, began: time.Now()}
+	s.started++
+	j := &job{Job: started, n: s.started, id: fmt.Sprintf("job-%d", s.started), command: r.command, log: p.Log, began: time.Now()}
 	s.jobs[j.id] = j
 	s.mu.Unlock()
 	watch := "BashJob"

@@ -65,7 +65,9 @@ type Shell struct {
 	mu   sync.Mutex
 	cwd  string // virtual
 	jobs map[string]*job
-	next int
+	next int // of logs
+
+	started int // jobs
 }
 
 // Program is the name of the shell that runs commands. An exec grant for it,

@@ -32,7 +32,11 @@ func (s *Shelf) list(ctx context.Context, c host.Call) (abi.Result, error) {
 	if n == 0 {
 		return abi.Text("There are no skills here."), nil
 	}
-	return abi.Textf("%d skills. Read one with read_skill before you use it.\n%s", n, text), nil
+	noun := "skills"
+	if n == 1 {
+		noun = "skill"
+	}
+	return abi.Textf("%d %s. Read one with read_skill before you use it.\n%s", n, noun, text), nil
 }
 
 // Digest tells of the usable skills, a line each, in about budget bytes: long

@@ -10,9 +10,27 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/elfhost/elfhost/builtins/outline"
+	"github.com/elfhost/elfhost/host/reach"
+	"github.com/elfhost/elfhost/host/sandbox/compile"
 )
 
+// children are the verbs of helper processes, which a session starts from the
+// program that it is part of.
+var children = map[string]func([]string) int{
+	reach.SandboxVerb: reach.SandboxMain,
+	outline.Verb:      func([]string) int { return outline.Child(os.Stdin, os.Stdout, os.Stderr) },
+	compile.Verb:      func(args []string) int { return compile.Child(args, os.Stdin, os.Stderr) },
+}
+
 func main() {
+	if len(os.Args) > 1 {
+		if child, ok := children[os.Args[1]]; ok {
+			os.Exit(child(os.Args[2:]))
+		}
+	}
+	os.Setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent") // no real notification for an example
 	check := flag.Bool("check", false, "fail if a file would change")
 	flag.Parse()
 	if err := run(context.Background(), "docs", *check); err != nil {

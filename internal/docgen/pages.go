@@ -5,14 +5,11 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 
-	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host"
-	"github.com/elfhost/elfhost/internal/app"
 	"github.com/elfhost/elfhost/internal/config"
 	"github.com/elfhost/elfhost/internal/fault"
 )
@@ -36,61 +33,36 @@ func tools(ctx context.Context) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-func dialect(ctx context.Context, b *bytes.Buffer, name string, seen map[string]bool) error {
-	dir, err := os.MkdirTemp("", "elf-docs-")
+func dialect(ctx context.Context, b *bytes.Buffer, name string, seen map[string]bool) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	s, err := newStage(ctx, name)
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	a, err := open(ctx, dir, name)
-	if err != nil {
+	defer func() { err = errors.Join(err, s.close(ctx)) }()
+	if err := s.perform(ctx, seen); err != nil {
 		return err
 	}
-	defer a.Close(ctx)
 	var also []string
-	for _, t := range a.Registry.All() {
+	for _, t := range s.Registry.All() {
 		if t.Spec().Defer { // another name of a tool
 			continue
 		}
-		s := t.Spec()
-		if seen[s.Name] {
-			also = append(also, "`"+s.Name+"`")
+		spec := t.Spec()
+		if seen[spec.Name] {
+			also = append(also, "`"+spec.Name+"`")
 			continue
 		}
-		seen[s.Name] = true
-		if err := page(ctx, b, a, s); err != nil {
-			return fmt.Errorf("%s: %w", s.Name, err)
+		seen[spec.Name] = true
+		if err := s.page(b, spec); err != nil {
+			return fmt.Errorf("%s: %w", spec.Name, err)
 		}
 	}
 	if len(also) > 0 {
 		fmt.Fprintf(b, "\nAs in the default dialect: %s.\n", strings.Join(also, ", "))
 	}
 	return nil
-}
-
-// open makes a session over a small workspace, with everything allowed that
-// the examples need.
-func open(ctx context.Context, dir, dialect string) (*app.App, error) {
-	ws := filepath.Join(dir, "ws")
-	for name, text := range workspace {
-		path := filepath.Join(ws, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return nil, err
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			return nil, err
-		}
-	}
-	home := filepath.Join(dir, "home")
-	return app.Open(ctx, app.Options{
-		Dir: ws, Dialect: dialect, Mode: host.ModeAuto, Env: func(string) string { return "" }, Session: "docs",
-		Paths: &config.Paths{Config: home, State: filepath.Join(home, "state"), Cache: filepath.Join(home, "cache"), SystemPolicy: filepath.Join(home, "none")},
-	})
-}
-
-var workspace = map[string]string{
-	"notes.md":     "# Notes\n\nThe parser is done.\n",
-	"src/parse.go": "package src\n\n// Parse reads a number.\nfunc Parse(s string) int { return len(s) }\n",
 }
 
 // schemaDoc is the part of a schema that a table shows.
@@ -103,7 +75,7 @@ type schemaDoc struct {
 	Required []string `json:"required"`
 }
 
-func page(ctx context.Context, b *bytes.Buffer, a *app.App, s host.Spec) error {
+func (st *stage) page(b *bytes.Buffer, s host.Spec) error {
 	asks := "asks"
 	if host.Safe(s) {
 		asks = "free"
@@ -116,15 +88,11 @@ func page(ctx context.Context, b *bytes.Buffer, a *app.App, s host.Spec) error {
 	if err := parameters(b, s.Input); err != nil {
 		return err
 	}
-	args, ok := examples[s.Name]
+	e, ok := st.said[s.Name]
 	if !ok {
-		return nil
+		return errors.New("it has no example: add one to examples.go")
 	}
-	res := a.Registry.Invoke(ctx, host.Call{ID: "example", Tool: s.Name, Args: json.RawMessage(args), Caller: host.Caller{Session: "docs"}})
-	if res.IsError {
-		return fmt.Errorf("its example fails: %s", res.Text())
-	}
-	fmt.Fprintf(b, "\n```console\n$ elfhost call %s '%s'\n%s\n```\n", s.Name, args, strings.TrimRight(stable(res), "\n"))
+	fmt.Fprintf(b, "\n```console\n$ elfhost call %s '%s'\n%s\n```\n", s.Name, e.args, strings.TrimRight(e.text, "\n"))
 	return nil
 }
 
@@ -184,9 +152,6 @@ func order(input json.RawMessage) ([]string, error) {
 	}
 	return out, nil
 }
-
-// stable is the text of a result without what differs from run to run.
-func stable(r abi.Result) string { return times.ReplaceAllString(r.Text(), "2026-01-02 15:04") }
 
 func errorCodes(context.Context) ([]byte, error) {
 	var b bytes.Buffer
