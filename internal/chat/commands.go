@@ -31,7 +31,7 @@ func verbs() []verb {
 		{"tools", "", "the tools of this session", (*chat).tools},
 		{"skills", "", "the skills that are at hand", (*chat).skills},
 		{"plan", "", "the plan of this session", (*chat).plan},
-		{"sessions", "[ID]", "earlier sessions of this folder, or go on with one", (*chat).sessions},
+		{"sessions", "[ID]", "earlier sessions here, or go on with one", (*chat).sessions},
 		{"compact", "", "shorten the conversation now", (*chat).compact},
 		{"clear", "", "begin a new session; the old one is kept", (*chat).clear},
 		{"cost", "", "tokens and dollars so far", (*chat).cost},
@@ -90,15 +90,21 @@ func (c *chat) expand(ctx context.Context, name, args string) (control.Expansion
 }
 
 func (c *chat) help(ctx context.Context, _ string) error {
-	row := func(name, does string) { c.screen.printf("  %-40s %s\n", name, c.Style.Dim(does)) }
+	row := func(name, does string) { c.screen.printf("  %-36s %s\n", name, c.Style.Dim(does)) }
 	for _, v := range verbs() {
 		row(strings.TrimSpace("/"+v.name+" "+v.args), v.does)
 	}
 	for _, cmd := range c.app.Commands.List(ctx, c.app.Rights()) {
 		row(term.Line(strings.TrimSpace("/"+cmd.Name+" "+cmd.Hint)), term.Line(clip(cmd.Description, 100)+" ("+cmd.Source+")"))
 	}
-	c.screen.printf("%s\n", c.Style.Dim("Enter sends. Alt-Enter, Ctrl-J or a backslash before Enter begins a new line. Tab completes commands and files, Ctrl-R looks through what was said before."))
-	c.screen.printf("%s\n", c.Style.Dim("What you send while the agent works it reads after its step; a command waits for the end. Ctrl-C ends a turn, twice leaves."))
+	for _, line := range []string{
+		"Enter sends; Alt-Enter, Ctrl-J or a backslash before Enter begins a new line.",
+		"Tab completes commands and files, Ctrl-R looks through what was said before.",
+		"What you send while the agent works it reads after its step; a command waits",
+		"for the end. Ctrl-C ends a turn, twice leaves.",
+	} {
+		c.screen.printf("%s\n", c.Style.Dim(line))
+	}
 	return nil
 }
 

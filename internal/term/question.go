@@ -31,6 +31,7 @@ type Question struct {
 	Choices []Choice
 	Default int // index in Choices
 	Folded  bool
+	change  bool // the subject's lines have signs
 }
 
 // Ask makes the question of a. unfolded shows everything; otherwise a long
@@ -40,7 +41,8 @@ func Ask(a host.Ask, unfolded bool) (q Question, ok bool) {
 	if a.Screen != "" {
 		return ofScreen(a)
 	}
-	what, note := subject(a)
+	what, note, signs := subject(a)
+	q.change = signs
 	if len(what) > MaxQuestion {
 		return q, false
 	}
@@ -141,8 +143,11 @@ func (q Question) Render(s Style) string {
 				label = ""
 			}
 			text := line
-			if r[0] == "risk" {
+			switch {
+			case r[0] == "risk", q.change && r[0] == "what" && strings.HasPrefix(line, "- "):
 				text = s.Red(line)
+			case q.change && r[0] == "what" && strings.HasPrefix(line, "+ "):
+				text = s.Green(line)
 			}
 			b.WriteString("  " + s.Dim(fmt.Sprintf("%-6s", label)) + " " + text + "\n")
 		}
@@ -188,14 +193,17 @@ func intent(a host.Ask) string {
 }
 
 // subject is what the question is about: the use, else the call's arguments.
-// A lone string argument named command is shown as it is.
-func subject(a host.Ask) (what, note string) {
+// A lone string argument named command is shown as it is, an edit as what goes
+// and what comes (signs).
+func subject(a host.Ask) (what, note string, signs bool) {
 	raw := string(a.Call.Args)
 	if a.Use != nil {
 		raw = strings.TrimSpace(a.Use.Verb + " " + strings.ReplaceAll(a.Use.Target, "\x00", " "))
 		if a.Use.N > 0 {
 			raw += fmt.Sprintf(" (%d)", a.Use.N)
 		}
+	} else if text, ok := change(raw); ok && a.Spec.Kind == host.KindEdit {
+		raw, signs = text, true
 	} else {
 		raw = arguments(raw)
 	}
@@ -208,16 +216,18 @@ func subject(a host.Ask) (what, note string) {
 	if hidden > 0 {
 		note = fmt.Sprintf("%d invisible or control characters are shown as <U+…>", hidden)
 	}
-	return strings.Join(lines, "\n"), note
+	return strings.Join(lines, "\n"), note, signs
 }
 
-// arguments shows a JSON object as one line a member, in its own order.
+// arguments shows a JSON object as one line a member, in its own order. Further
+// lines of a value are set in, so that none passes for a member.
 func arguments(raw string) string {
 	dec := json.NewDecoder(strings.NewReader(raw))
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
 		return raw
 	}
 	var rows []string
+	command := ""
 	for dec.More() {
 		k, err := dec.Token()
 		var v json.RawMessage
@@ -229,12 +239,13 @@ func arguments(raw string) string {
 		if json.Unmarshal(v, &s) == nil && len(v) > 0 && v[0] == '"' {
 			text = s
 		}
-		rows = append(rows, fmt.Sprint(k)+": "+text)
-	}
-	if len(rows) == 1 {
-		if cmd, ok := strings.CutPrefix(rows[0], "command: "); ok {
-			return cmd
+		if k == "command" {
+			command = text
 		}
+		rows = append(rows, strings.ReplaceAll(fmt.Sprint(k)+": "+text, "\n", "\n  "))
+	}
+	if len(rows) == 1 && command != "" {
+		return command
 	}
 	return strings.Join(rows, "\n")
 }
