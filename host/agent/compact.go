@@ -86,7 +86,11 @@ func (l *Loop) Shorten(ctx context.Context, s *Session) error {
 		return err
 	}
 	defer s.release()
-	return l.shorten(ctx, s, l.filled(s)/2)
+	messages := s.Messages()
+	if size := estimate(messages); split(messages, size/4) != 0 {
+		return l.shorten(ctx, s, l.overhead()+size/2)
+	}
+	return errors.New("there is nothing to shorten: the newest step stays as it is")
 }
 
 // Shortened does again what a record of the kind RecordCompact tells: m and the

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/builtins/control"
@@ -89,13 +90,23 @@ func (c *chat) expand(ctx context.Context, name, args string) (control.Expansion
 	return x, err
 }
 
+// row prints a line of a list: what it is about, and as much of what it says as
+// fits beside it.
+func (c *chat) row(about, says string) {
+	width := c.Style.Width
+	if width < 40 {
+		width = 100
+	}
+	c.screen.printf("  %s %s\n", about, c.Style.Dim(clip(term.Line(says), max(20, width-4-utf8.RuneCountInString(about)))))
+}
+
 func (c *chat) help(ctx context.Context, _ string) error {
-	row := func(name, does string) { c.screen.printf("  %-36s %s\n", name, c.Style.Dim(does)) }
+	row := func(name, does string) { c.row(fmt.Sprintf("%-36s", name), does) }
 	for _, v := range verbs() {
 		row(strings.TrimSpace("/"+v.name+" "+v.args), v.does)
 	}
 	for _, cmd := range c.app.Commands.List(ctx, c.app.Rights()) {
-		row(term.Line(strings.TrimSpace("/"+cmd.Name+" "+cmd.Hint)), term.Line(clip(cmd.Description, 100)+" ("+cmd.Source+")"))
+		row(term.Line(strings.TrimSpace("/"+cmd.Name+" "+cmd.Hint)), "("+cmd.Source+") "+cmd.Description)
 	}
 	for _, line := range []string{
 		"Enter sends; Alt-Enter, Ctrl-J or a backslash before Enter begins a new line.",
@@ -154,14 +165,14 @@ func (c *chat) tools(context.Context, string) error {
 	for _, t := range c.app.Registry.All() {
 		s := t.Spec()
 		asks := "asks"
-		if host.Safe(s) {
+		if mode := gate.Current(); host.Safe(s) || mode == host.ModeAuto || mode == host.ModeAcceptEdits && s.Kind == host.KindEdit {
 			asks = "free"
 		}
 		if !gate.Offers(s) {
 			asks = "off"
 		}
 		first, _, _ := strings.Cut(s.Description, "\n")
-		c.screen.printf("  %-20s %-5s %s\n", term.Line(s.Name), asks, c.Style.Dim(term.Line(clip(first, 90))))
+		c.row(fmt.Sprintf("%-26s %-5s", term.Line(s.Name), asks), first)
 	}
 	return nil
 }
@@ -173,10 +184,10 @@ func (c *chat) skills(ctx context.Context, _ string) error {
 		return nil
 	}
 	if len(all) == 0 {
-		c.screen.printf("%s\n", c.Style.Dim("there are no skills"))
+		c.screen.printf("%s\n", c.Style.Dim("there are no skills; .elfhost/skills is where this folder's go"))
 	}
 	for _, s := range all {
-		c.screen.printf("  %-28s %s\n", term.Line(s.Name), c.Style.Dim(term.Line(clip(s.Description, 100))))
+		c.row(fmt.Sprintf("%-28s", term.Line(s.Name)), s.Description)
 	}
 	return nil
 }

@@ -15,11 +15,17 @@ import (
 // meanwhile is what comes while something else has the screen: lines of the
 // person while the agent works, and news of agents in the background.
 type meanwhile struct {
-	mu      sync.Mutex
-	queued  []queued
-	news    []string
-	running map[string]string // agents in the background and their names, by run
-	inTurn  bool
+	mu     sync.Mutex
+	queued []queued
+	news   []string
+	agents map[string]helper // that are at work, by their runs
+	inTurn bool
+}
+
+// helper is a sub-agent.
+type helper struct {
+	name       string
+	background bool
 }
 
 // queued is a line that was sent while the agent worked.
@@ -81,21 +87,23 @@ func (c *chat) watch(run string, e agent.Event) {
 	m := &c.meanwhile
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if e.Kind == agent.KindAgent && e.Run != nil && e.Run.Background && e.Run.Status == agent.Running {
-		if m.running == nil {
-			m.running = map[string]string{}
+	if e.Kind == agent.KindAgent && e.Run != nil && e.Run.Status == agent.Running {
+		if m.agents == nil {
+			m.agents = map[string]helper{}
 		}
-		m.running[run] = first(e.Run.Name, e.Run.Agent, "agent")
+		m.agents[run] = helper{first(e.Run.Name, e.Run.Agent, "agent"), e.Run.Background}
 		return
 	}
-	name, ours := m.running[run]
-	if !ours {
+	h, known := m.agents[run]
+	if e.Kind == agent.KindAgent {
+		delete(m.agents, run)
+	}
+	if !known || !h.background {
 		return
 	}
-	say := func(text string) { m.news = append(m.news, c.Style.Dim("["+term.Line(name)+"] ")+text) }
+	say := func(text string) { m.news = append(m.news, c.Style.Dim("["+term.Line(h.name)+"] ")+text) }
 	switch {
 	case e.Kind == agent.KindAgent && e.Run != nil:
-		delete(m.running, run)
 		text := string(e.Run.Status)
 		if e.Run.Error != "" {
 			text += ": " + clip(term.Line(e.Run.Error), 200)
@@ -108,6 +116,14 @@ func (c *chat) watch(run string, e agent.Event) {
 	case m.inTurn && e.Kind == agent.KindStart:
 		say(CallLine(e.Call.Name, json.RawMessage(e.Call.Args)))
 	}
+}
+
+// helperName is what a sub-agent is called; from is its run, or a path of runs.
+func (c *chat) helperName(from string) string {
+	run := from[strings.LastIndexByte(from, '/')+1:]
+	c.meanwhile.mu.Lock()
+	defer c.meanwhile.mu.Unlock()
+	return first(c.meanwhile.agents[run].name, "agent")
 }
 
 // tell prints the news.

@@ -236,10 +236,11 @@ func (v *view) retry(e agent.Event) {
 
 // below shows of a sub-agent what its parent's watcher wants to know.
 func (v *view) below(e agent.Event) {
-	name := term.Line(e.From)
-	if e.Run != nil && e.Run.Name != "" {
-		name = term.Line(e.Run.Name)
+	name := v.chat.helperName(e.From)
+	if e.Run != nil {
+		name = first(e.Run.Name, e.Run.Agent, "agent")
 	}
+	name = term.Line(name)
 	switch e.Kind {
 	case agent.KindStart:
 		v.flush()
