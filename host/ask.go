@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -62,7 +63,7 @@ func why(c Caller) string {
 func (g *Gate) ask(ctx context.Context, a Ask, v *Verdict) *Denied {
 	d := &Denied{Call: a.Call, Origin: a.Spec.Origin, Use: a.Use}
 	if g.Approver == nil {
-		if src, ok := deferring[a.Spec.Name]; ok && src == a.Spec.Origin.Source && a.Use == nil && a.Call.Caller.Plugin == "" {
+		if defers(a) {
 			v.By, v.Reason = "nobody", "it prepares, and waits for a person"
 			return nil
 		}
@@ -75,6 +76,9 @@ func (g *Gate) ask(ctx context.Context, a Ask, v *Verdict) *Denied {
 	case ctx.Err() != nil:
 		d.Why = "the call was cancelled while a person was asked"
 		return d
+	case errors.Is(err, ErrNothingToAsk) && defers(a):
+		v.By, v.Reason = "nobody", err.Error()
+		return nil
 	case err != nil:
 		d.Why = fmt.Sprintf("the question was not answered: %v", err)
 		return d
@@ -87,6 +91,17 @@ func (g *Gate) ask(ctx context.Context, a Ask, v *Verdict) *Denied {
 	}
 	v.Rule, v.Reason = g.remember(ctx, a, answer)
 	return nil
+}
+
+// ErrNothingToAsk is an Approver's answer to a question about a tool that waits
+// for a person: there is nothing to agree to, and the tool itself says why.
+var ErrNothingToAsk = errors.New("there is nothing to agree to")
+
+// defers reports whether a call may be made without an answer, because it leaves
+// what it is about unused.
+func defers(a Ask) bool {
+	src, ok := deferring[a.Spec.Name]
+	return ok && src == a.Spec.Origin.Source && a.Use == nil && a.Call.Caller.Plugin == ""
 }
 
 // remember keeps an answer as long as the person said. Only a rule that was

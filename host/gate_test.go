@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -128,6 +129,13 @@ func TestHUB16InstallByModel(t *testing.T) {
 	}
 	var by []string
 	audit := func(v Verdict) error { by = append(by, v.By); return nil }
+	nothing := &person{answer: func(Ask) (Answer, error) { return Answer{}, fmt.Errorf("%w: it is not there", ErrNothingToAsk) }}
+	if res := registry(t, Options{Gate: &Gate{Approver: nothing}}, builtin("skillhub_install"), bash()).Invoke(t.Context(), Call{Tool: "skillhub_install"}); res.IsError {
+		t.Errorf("a call about which there is nothing to ask: %s", res.Text())
+	}
+	if res := registry(t, Options{Gate: &Gate{Approver: nothing}}, bash()).Invoke(t.Context(), Call{Tool: "Bash", Args: json.RawMessage(`{"command":"make"}`)}); !res.IsError {
+		t.Error("any tool is called where there is nothing to ask")
+	}
 	for _, c := range []struct {
 		gate   *Gate
 		tool   Tool
