@@ -70,7 +70,7 @@ func (o *outcome) cut(marker, log string) (e end) {
 	if e.dir != "" {
 		o.total = max(o.total-int64(before-len(o.text)), 0)
 	}
-	if o.truncated && o.total <= int64(len(o.text)) {
+	if o.truncated && o.total > 0 && o.total <= int64(len(o.text)) { // 0: nobody counted
 		o.truncated = false
 	}
 	trimLog(log, marker)

@@ -211,7 +211,7 @@ func (s *Shell) execute(ctx context.Context, c host.Call, r request) (abi.Result
 		r.timeout = s.Ceiling
 	}
 	marker := ""
-	if s.program != "cmd" {
+	if s.program != "cmd" && (r.follow || s.Runner.Terminal == nil) { // a person watches a terminal
 		marker = newMarker()
 	}
 	p, err := s.programFor(r, marker)
