@@ -15,6 +15,7 @@ import (
 	"github.com/elfhost/elfhost/host/agent"
 	"github.com/elfhost/elfhost/internal/app"
 	"github.com/elfhost/elfhost/internal/fault"
+	"github.com/elfhost/elfhost/internal/term"
 )
 
 type acpFlags struct {
@@ -61,6 +62,9 @@ func (f *acpFlags) run(ctx context.Context, s streams) error {
 	}
 	if f.maxSteps < 0 || f.maxCost < 0 {
 		return fault.New("E1001", "leave it out for the configured value", "--max-steps and --max-cost are not negative")
+	}
+	if term.IsTerminal(s.in) {
+		fmt.Fprintln(s.err, "elfhost: an editor starts this and speaks with it: `elfhost acp config CLIENT` prints what it needs. Ctrl-C leaves.")
 	}
 	self, err := os.Executable()
 	if err != nil {

@@ -58,8 +58,8 @@ type Server struct {
 	Headers map[string]string
 }
 
-// Session is one conversation, as Open gives it. Its functions are called by
-// one goroutine at a time, those that change something never during a Turn.
+// Session is one conversation, as Open gives it. Turn, SetModel and Close are
+// called one at a time, the other functions at any time.
 type Session struct {
 	ID   string
 	Gate *host.Gate
@@ -79,7 +79,7 @@ type Session struct {
 	Model    func() Model
 	Models   func() []Model
 	SetModel func(ctx context.Context, name string) error
-	// Notes are, once, what a person should know. They may be asked for at any time.
+	// Notes are, once, what a person should know.
 	Notes func() []string
 	Close func(ctx context.Context) error
 }

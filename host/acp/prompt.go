@@ -31,7 +31,19 @@ func (s *server) prompt(ctx context.Context, q request, p *sdk.PromptRequest) (a
 	}
 	defer ses.end(t)
 	q.taken()
+	ses.name(content)
 	return ses.work(ctx, content)
+}
+
+// name gives a new session the title under which it is listed.
+func (ses *session) name(content []abi.Content) {
+	if ses.named || ses.Usage().Steps > 0 {
+		return
+	}
+	ses.named = true
+	if title := ses.client.srv.line(abi.Result{Content: content}.Text(), 80); title != "" {
+		ses.client.update(sdk.SessionUpdate{SessionInfoUpdate: &sdk.SessionSessionInfoUpdate{Title: &title}})
+	}
 }
 
 // work lets the agent work on a prompt and says why it stopped.

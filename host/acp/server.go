@@ -43,7 +43,7 @@ type server struct {
 
 func (s *server) connect(in io.Reader, out io.Writer, cancel context.CancelCauseFunc) {
 	s.out = &output{w: out, failed: cancel}
-	s.in = &input{r: bufio.NewReaderSize(in, 64<<10), reply: s.out.reply, ready: make(chan struct{}), ended: s.ctx.Done()}
+	s.in = &input{r: bufio.NewReaderSize(in, 64<<10), out: s.out, ready: make(chan struct{}), ended: s.ctx.Done()}
 	s.conn = sdk.NewConnection(s.handle, s.out, s.in)
 	s.conn.SetLogger(s.Log)
 	close(s.in.ready)

@@ -17,6 +17,7 @@ import (
 type session struct {
 	*Session
 	client *Client
+	named  bool // by a turn
 
 	mu       sync.Mutex
 	turn     *turn // that runs

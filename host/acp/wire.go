@@ -30,7 +30,7 @@ var errGone = errors.New("the client is gone")
 // session/cancel always finds the prompt that it means.
 type input struct {
 	r     *bufio.Reader
-	reply func(id json.RawMessage, e *sdk.RequestError)
+	out   *output
 	ready chan struct{} // closed when the connection is set up
 	ended <-chan struct{}
 
@@ -71,12 +71,25 @@ func (in *input) Read(p []byte) (int, error) {
 			break
 		}
 		if err != nil {
+			in.linger()
 			return 0, err
 		}
 	}
 	n := copy(p, in.rest)
 	in.rest = in.rest[n:]
 	return n, nil
+}
+
+// linger gives what was asked last the time to be answered: a script may close
+// its end right behind its last request. Prompts are not waited for.
+func (in *input) linger() {
+	t := time.NewTimer(takeTime)
+	defer t.Stop()
+	select {
+	case <-in.out.settled():
+	case <-in.ended:
+	case <-t.C:
+	}
 }
 
 func (in *input) await() {
@@ -129,11 +142,11 @@ func (in *input) next() ([]byte, error) {
 		if errors.As(perr, &syntax) {
 			e = sdk.NewParseError(map[string]any{"error": perr.Error()})
 		}
-		in.reply(nil, e)
+		in.out.reply(nil, e)
 		return nil, err
 	}
 	if m.Method == "" && m.ID == nil {
-		in.reply(nil, sdk.NewInvalidRequest(map[string]any{"error": "a message has a method or an id"}))
+		in.out.reply(nil, sdk.NewInvalidRequest(map[string]any{"error": "a message has a method or an id"}))
 		return nil, err
 	}
 	in.mu.Lock()
@@ -144,6 +157,9 @@ func (in *input) next() ([]byte, error) {
 	}
 	if m.Method != "" && m.Method != cancelRequest {
 		in.waiting = &step{over: make(chan struct{})}
+	}
+	if m.ID != nil && m.Method != "" && m.Method != sdk.AgentMethodSessionPrompt {
+		in.out.owe(string(in.id))
 	}
 	return line, err
 }
@@ -158,7 +174,7 @@ func (in *input) tooLong(head []byte) []byte {
 	text := fmt.Sprintf("the message is over %d MiB", maxLine>>20+1)
 	e := sdk.NewInvalidRequest(map[string]any{"error": text})
 	if id == nil || method != "" {
-		in.reply(id, e)
+		in.out.reply(id, e)
 		return nil
 	}
 	b, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "error": e})
@@ -216,7 +232,8 @@ type output struct {
 	failed context.CancelCauseFunc
 
 	mu    sync.Mutex
-	after map[string]func() // by the ID of a request: run when its answer is out
+	owed  map[string]func() // answers to come by the ID of their request, and what follows them
+	quiet chan struct{}     // closed when no answer is owed any more; nil: nobody waits
 }
 
 func (o *output) Write(b []byte) (int, error) {
@@ -234,27 +251,52 @@ func (o *output) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// then has f run once the request with this ID is answered.
-func (o *output) then(id string, f func()) {
+// owe notes that a request waits for its answer.
+func (o *output) owe(id string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.after == nil {
-		o.after = map[string]func(){}
+	if o.owed == nil {
+		o.owed = map[string]func(){}
 	}
-	o.after[id] = f
+	o.owed[id] = nil
 }
 
-// answered finds what waits for this message.
+// then has f run once the request with this ID is answered.
+func (o *output) then(id string, f func()) {
+	o.owe(id)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.owed[id] = f
+}
+
+// settled is closed when no answer is owed.
+func (o *output) settled() <-chan struct{} {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	done := make(chan struct{})
+	if len(o.owed) == 0 {
+		close(done)
+	} else {
+		o.quiet = done
+	}
+	return done
+}
+
+// answered takes note of an answer, and gives what follows it.
 func (o *output) answered(b []byte) func() {
-	if len(o.after) == 0 {
+	if len(o.owed) == 0 {
 		return nil
 	}
 	id, method := peek(b[:min(len(b), maxHead)])
-	f := o.after[string(id)]
-	if method != "" || f == nil {
+	f, owed := o.owed[string(id)]
+	if method != "" || !owed {
 		return nil
 	}
-	delete(o.after, string(id))
+	delete(o.owed, string(id))
+	if len(o.owed) == 0 && o.quiet != nil {
+		close(o.quiet)
+		o.quiet = nil
+	}
 	return f
 }
 

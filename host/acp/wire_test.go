@@ -17,7 +17,7 @@ func feed(r io.Reader) (*input, *bytes.Buffer) {
 	out := &output{w: &said, failed: func(error) {}}
 	ended := make(chan struct{})
 	close(ended) // nothing is waited for
-	in := &input{r: bufio.NewReaderSize(r, 64<<10), reply: out.reply, ready: make(chan struct{}), ended: ended}
+	in := &input{r: bufio.NewReaderSize(r, 64<<10), out: out, ready: make(chan struct{}), ended: ended}
 	close(in.ready)
 	return in, &said
 }
