@@ -33,7 +33,7 @@ a web server, in a folder, or in one file that was carried over.`,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(hubAdd(s), hubList(s), hubRemove(s), hubSearch(s), hubRefresh(s), hubMirror(s),
-		hubInit(s), hubPublish(s), hubYank(s), hubSign(s), hubRotate(s))
+		hubInit(s), hubPublish(s), hubYank(s), hubSign(s), hubRotate(s), hubServe(s), hubToken(s), hubUpload(s))
 	return c
 }
 

@@ -63,7 +63,7 @@ func HubFault(err error) error {
 		return fault.Wrap("E1605", "", err)
 	case errors.Is(err, skillhub.ErrMismatch), errors.Is(err, skillhub.ErrRollback), errors.Is(err, hub.ErrUntrusted):
 		return fault.Wrap("E1603", "`elfhost explain E1603` says what this can be", err)
-	case errors.Is(err, hub.ErrAmbiguous):
+	case errors.Is(err, hub.ErrAmbiguous), errors.Is(err, abi.ErrInvalid):
 		return fault.Wrap("E1001", "", err)
 	case errors.Is(err, skillhub.ErrNotFound):
 		return fault.Wrap("E1601", "", err)

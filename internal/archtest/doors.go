@@ -62,6 +62,7 @@ var rooms = []room{
 	{"skillhub/oci", []string{"abi", "host/policy", "host/reach", "skillhub", "skillhub/pack"}},
 	{"skillhub/internal/disk", nil},
 	{"skillhub/hub", []string{"abi", "host/policy", "host/reach", "host/store", "skillhub", "skillhub/internal/...", "skillhub/pack", "skillhub/sign"}},
+	{"skillhub/serve", []string{"abi", "host/policy", "host/store", "skillhub", "skillhub/hub", "skillhub/internal/...", "skillhub/pack", "skillhub/sign"}},
 	{"skillhub/direct", []string{"abi", "host/policy", "host/reach", "skillhub", "skillhub/pack"}},
 	{"skillhub/keep", []string{"abi", "skillhub", "skillhub/internal/...", "skillhub/pack", "skillhub/sign", "internal/config"}},
 

@@ -14,7 +14,7 @@
 //	metadata/N.targets.json              hands the files out to hash bins (TAP 15)
 //	metadata/N.packages-XX.json          one bin: the documents of some packages
 //	packages/NAME/SHA256.versions.json   a document: all versions of one package
-//	index/SHA256.packages.jsonl.gz       what searching needs of all packages
+//	index/SHA256.packages.index          what searching needs of all packages
 //	blobs/sha256/XX/SHA256               the archives
 //
 // A document is a file of TUF (a target), and holds the digests of archives:
@@ -59,7 +59,7 @@ const (
 
 const (
 	metadataDir = "metadata"
-	indexTarget = "index/packages.jsonl.gz"
+	indexTarget = "index/packages.index"
 )
 
 // documentTarget is the path of a package's document, as TUF knows it.

@@ -99,7 +99,7 @@ func (b *bundleSink) has(name string, _ int64) bool { return b.have[name] }
 
 func (b *bundleSink) put(name string, fill func(io.Writer) error) error {
 	method := zip.Deflate
-	if strings.HasPrefix(name, "blobs/") || strings.HasSuffix(name, ".gz") {
+	if strings.HasPrefix(name, "blobs/") || strings.HasPrefix(name, "index/") {
 		method = zip.Store
 	}
 	w, err := b.zip.CreateHeader(&zip.FileHeader{Name: name, Method: method})

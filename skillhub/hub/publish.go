@@ -257,3 +257,12 @@ func (a *Author) Installs() (map[string]int64, error) {
 	}
 	return out, nil
 }
+
+// SetInstalls writes the counts, for the next time that the index is made.
+func (a *Author) SetInstalls(counts map[string]int64) error {
+	b, err := json.Marshal(counts)
+	if err != nil {
+		return err
+	}
+	return a.write(installsFile, b)
+}
