@@ -38,8 +38,8 @@ func policyExplain(s streams) *cobra.Command {
 		Long: `Say what the policies here decide about a package, a call of a tool, or one use of
 a capability, and by which file and line. Nothing is called, asked or installed.
 
-A PACKAGE is a folder, or NAME or NAME@VERSION. Of a name, rules that ask for
-more than is known are shown as open.`,
+A PACKAGE is a folder, an archive, or NAME or NAME@VERSION. Of a name, rules that
+ask for more than is known are shown as open.`,
 		Example: `  elfhost policy explain fetch@1.2.0
   elfhost policy explain ./my-plugin
   elfhost policy explain Bash '{"command": "git push"}'
@@ -164,8 +164,8 @@ func (l *listener) Approve(_ context.Context, a host.Ask) (host.Answer, error) {
 	return host.Answer{}, errors.New("it was not put to anybody")
 }
 
-func explainPackage(_ context.Context, a *app.App, ref string) (*explained, error) {
-	f, err := factsOf(ref)
+func explainPackage(ctx context.Context, a *app.App, ref string) (*explained, error) {
+	f, err := factsOf(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -191,10 +191,14 @@ func explainPackage(_ context.Context, a *app.App, ref string) (*explained, erro
 	return e, nil
 }
 
-// factsOf says what is known of a package: of a folder what its manifest says,
-// of a name no more than the name.
-func factsOf(ref string) (packages.Facts, error) {
-	if st, err := os.Stat(ref); err == nil && st.IsDir() {
+// factsOf says what is known of a package: of an archive all but who pinned its
+// key, of a folder what its manifest says, of a name no more than the name.
+func factsOf(ctx context.Context, ref string) (packages.Facts, error) {
+	st, err := os.Stat(ref)
+	if err == nil && st.Mode().IsRegular() {
+		return factsOfArchive(ctx, ref)
+	}
+	if err == nil && st.IsDir() {
 		m, err := config.ReadManifestFile(filepath.Join(ref, "elf.toml"))
 		if err != nil {
 			return packages.Facts{}, fault.Wrap("E1302", "", err)
@@ -210,6 +214,24 @@ func factsOf(ref string) (packages.Facts, error) {
 		return packages.Facts{}, fault.New("E1001", "a package is a folder, NAME or NAME@VERSION; a call is a tool and its JSON", "%q is neither a package nor a tool", ref)
 	}
 	return packages.Facts{Name: name, Version: version, Partial: true}, nil
+}
+
+func factsOfArchive(ctx context.Context, name string) (packages.Facts, error) {
+	p, signer, err := publication(ctx, name)
+	if err != nil {
+		return packages.Facts{}, fault.Wrap("E1302", "", fmt.Errorf("reading the package %q: %w", name, err))
+	}
+	p.close()
+	abs, err := filepath.Abs(name)
+	if err != nil {
+		return packages.Facts{}, err
+	}
+	m := p.Manifest
+	f := packages.Facts{Name: m.Name, Version: m.Version, Publisher: m.Publisher, Needs: m.Needs, Digest: string(p.Digest), Hub: "file://" + filepath.ToSlash(abs)}
+	if signer != nil {
+		f.Key = signer.Key
+	}
+	return f, nil
 }
 
 func printExplained(s streams, e *explained) error {
