@@ -309,6 +309,41 @@ func TestChatSteering(t *testing.T) {
 	k.sees("You said: echo later!")
 }
 
+// TestChatBackgroundModel: the small model names a session after its first
+// turn, and writes the minutes.
+func TestChatBackgroundModel(t *testing.T) {
+	home, dir := chatPlace(t)
+	for name, text := range map[string]string{
+		filepath.Join(home, "config.toml"): "background_model = \"scripted/small.toml\"\n",
+		filepath.Join(dir, "small.toml"):   "[[turn]]\nalways = true\nwhen = { system = \"title\" }\ntext = \"About echoes\"\n[[turn]]\nalways = true\ntext = \"The small minutes.\"\n",
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k := newTalk(t, home, dir, nil)
+	k.sees("> ")
+	k.types("echo one " + strings.Repeat("and more ", 400) + "\r")
+	k.sees("You said: echo one")
+	for end := time.Now().Add(10 * time.Second); !strings.Contains(k.output(), "About echoes"); time.Sleep(200 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("no title comes:\n%q", k.output())
+		}
+		k.types("/sessions\r")
+	}
+	k.sees("About echoes")
+	k.types("echo two\r")
+	k.sees("You said: echo two")
+	k.types("/compact\r")
+	k.sees("messages became")
+	k.types("\x04")
+	k.leaves()
+	out, err := exec.Command("sh", "-c", "cd "+dir+" && ELFHOST_HOME="+home+" "+elfhostProgram(t)+" session show ses_").CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "# About echoes") || !strings.Contains(string(out), "The small minutes.") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 // TestChatKeys: Ctrl-R finds what was said before, Tab completes.
 func TestChatKeys(t *testing.T) {
 	home, dir := chatPlace(t)

@@ -304,19 +304,25 @@ func clip(s string, most int) string {
 	return fmt.Sprintf("%s\n(… %d bytes left out …)\n%s", head, len(s)-len(head)-len(end), end)
 }
 
-// Title asks the small model what a conversation is about, in a few words.
+// Title asks the small model what a conversation is about, in a few words. What
+// that costs is the session's.
 func (l *Loop) Title(ctx context.Context, s *Session) (string, error) {
 	system, err := prompts.ReadFile("prompts/title.md")
 	if err != nil {
 		return "", err
 	}
-	m := l.Model
+	m, price := l.Model, l.Price
 	if l.Compact.Model != nil {
-		m = l.Compact.Model
+		m, price = l.Compact.Model, l.Compact.Price
 	}
 	turn, err := model.Complete(ctx, l.Retry.Wrap(m), model.Request{
 		System: string(system), NoCache: true, MaxTokens: 1024, Messages: []model.Message{model.User(abi.TextBlock(narrate(s.Messages(), 8<<10)))},
 	})
+	used := Usage{Usage: turn.Usage}
+	if price != nil {
+		used.Cost = price.Cost(turn.Usage)
+	}
+	s.charge(Usage{}, used)
 	if err != nil {
 		return "", err
 	}

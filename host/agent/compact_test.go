@@ -248,8 +248,12 @@ func TestSplitNeverPartsPairs(t *testing.T) {
 
 func TestTitle(t *testing.T) {
 	s := long(t, nil, 2, 10)
+	before := s.Usage()
 	got, err := newLoop(&script{turns: []turn{says("\n\"Renaming the parser.\"\n")}}).Title(context.Background(), s)
 	if err != nil || got != "Renaming the parser" {
 		t.Errorf("%q %v", got, err)
+	}
+	if s.Usage().Output <= before.Output {
+		t.Error("what a title costs is not the session's")
 	}
 }

@@ -265,6 +265,23 @@ func (a *Archive) Keeps(id string) bool {
 	return k.writer != nil
 }
 
+// Describe changes the title and the model that are told of a session; an empty
+// one stays as it is. A session that is not kept, or holds nothing yet, is
+// passed over.
+func (a *Archive) Describe(ctx context.Context, id, title, model string) error {
+	k := a.find(id)
+	if k == nil {
+		return nil
+	}
+	k.mu.Lock()
+	w := k.writer
+	k.mu.Unlock()
+	if w == nil {
+		return nil
+	}
+	return w.Describe(ctx, a.scrub(title), model)
+}
+
 // Approval is a decision about a call, or about a use inside one.
 type Approval struct {
 	Tool    string `json:"tool"`

@@ -99,6 +99,11 @@ type App struct {
 	closers  []func(context.Context) error
 	unfollow func()      // nil: nothing is followed
 	began    atomic.Bool // hooks were told of the session
+	titled   atomic.Bool // its title was asked for
+
+	besides    context.Context // of what is done beside the conversation
+	endBesides context.CancelFunc
+	beside     sync.WaitGroup
 
 	mu    sync.Mutex
 	notes []string
@@ -107,6 +112,7 @@ type App struct {
 // Open assembles a session.
 func Open(ctx context.Context, o Options) (*App, error) {
 	a := &App{opt: o, env: o.env(), Session: o.Session}
+	a.besides, a.endBesides = context.WithCancel(context.WithoutCancel(ctx))
 	if err := a.open(ctx); err != nil {
 		return nil, errors.Join(err, a.Close(context.WithoutCancel(ctx)))
 	}
@@ -213,6 +219,8 @@ func (a *App) Close(ctx context.Context) error {
 	if a.unfollow != nil {
 		a.unfollow()
 	}
+	a.endBesides()
+	a.beside.Wait()
 	if a.Runs != nil { // they use all the rest
 		errs = append(errs, a.Runs.Close(ctx))
 	}

@@ -78,6 +78,7 @@ func (a *App) Turn(ctx context.Context, l *agent.Loop, s *agent.Session, prompt 
 			done.Stop = agent.StopCancelled
 		}
 		a.ended(ctx, done)
+		a.nameSession(l, s, done)
 		if !left {
 			yield(done, failed)
 		}

@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/elfhost/elfhost/abi"
@@ -13,11 +17,13 @@ import (
 	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/agent"
 	"github.com/elfhost/elfhost/host/policy"
+	"github.com/elfhost/elfhost/internal/term"
 )
 
-// instructions are the files of a project that say how to work in it, the
-// first that exists of each folder. They are data for the model: nothing in
-// them changes what is asked or allowed.
+// instructions are the files that say how to work, the first that exists of a
+// folder: of the person's configuration (the first name only), then of the
+// project. They are data for the model: nothing in them changes what is asked
+// or allowed.
 var instructions = []string{"AGENTS.md", "CLAUDE.md"}
 
 // maxInstruction bounds one such file, in bytes.
@@ -44,10 +50,25 @@ func (a *App) Loop(ctx context.Context, m Chosen, l agent.Limits) (*agent.Loop, 
 		Model: m.Model, Info: m.Info, Price: m.Price, Format: m.Format, Tools: a.Registry, System: system, Limits: l,
 		Search: a.nativeSearch(m), Compact: agent.Compaction{Plan: a.Plans.Text, Changed: a.changed},
 	}
+	a.small(ctx, loop)
 	if loop.Search != nil { // it takes the tool's place in the request
 		loop.Tools = a.Registry.Filter(func(s host.Spec) bool { return s.Name != "WebSearch" })
 	}
 	return loop, nil
+}
+
+// small gives the loop the background model for minutes and titles, where one
+// is configured.
+func (a *App) small(ctx context.Context, l *agent.Loop) {
+	if a.Config.BackgroundModel == "" {
+		return
+	}
+	m, err := a.background(ctx)
+	if err != nil {
+		a.note("the background model is not to be had, %s does its work: %v", l.Info.ID, err)
+		return
+	}
+	l.Compact.Model, l.Compact.Price = m.Model, m.Price
 }
 
 func (a *App) surroundings(ctx context.Context) agent.Surroundings {
@@ -62,6 +83,17 @@ func (a *App) surroundings(ctx context.Context) agent.Surroundings {
 	rights := policy.Rights{Grants: read.Meet(a.Policy.Ceiling())}
 	if _, err := a.Tree.Stat(ctx, rights, policy.Workspace+"/.git"); err == nil {
 		s.Repository = true
+		if b, err := a.Tree.ReadFile(ctx, rights, policy.Workspace+"/.git/HEAD", 4<<10); err == nil {
+			s.Branch, _ = strings.CutPrefix(strings.TrimSpace(string(b)), "ref: refs/heads/")
+			s.Branch = term.Line(s.Branch)
+		}
+	}
+	own := filepath.Join(a.Paths.Config, instructions[0])
+	switch b, err := readSmall(own, maxInstruction); {
+	case err == nil:
+		s.Instructions = append(s.Instructions, agent.Instruction{Path: own, Text: string(b)})
+	case !errors.Is(err, fs.ErrNotExist):
+		a.note("your own instructions are left out: %v", err)
 	}
 	for _, name := range instructions {
 		b, err := a.Tree.ReadFile(ctx, rights, policy.Workspace+"/"+name, maxInstruction)
@@ -74,4 +106,21 @@ func (a *App) surroundings(ctx context.Context) agent.Surroundings {
 		}
 	}
 	return s
+}
+
+// readSmall reads a regular file of the person's own of at most limit bytes.
+func readSmall(name string, limit int64) ([]byte, error) {
+	st, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !st.Mode().IsRegular() || st.Size() > limit {
+		return nil, fmt.Errorf("%q is no file, or over %d kB", name, limit>>10)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, limit))
 }

@@ -115,7 +115,11 @@ func (a *App) Conversation(ctx context.Context, model string) (*agent.Session, e
 		}
 	}
 	if a.from != "" {
-		if err := a.recall(ctx, s); err != nil {
+		err := a.recall(ctx, s)
+		if err == nil {
+			err = a.Sessions.Describe(ctx, s.ID, "", model)
+		}
+		if err != nil {
 			return nil, fault.Wrap("E1501", checksFolders, SessionFault(err))
 		}
 	}
