@@ -19,11 +19,18 @@ func main() {
 	if child, ok := children[first(os.Args[1:])]; ok {
 		os.Exit(child(os.Args[2:]))
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second Ctrl-C ends what does not mind the first
+	ctx, stop := interruptible()
 	code := run(ctx, streams{os.Stdin, os.Stdout, os.Stderr}, os.Args[1:])
 	stop()
 	os.Exit(code)
+}
+
+// interruptible is a context that ends with the first Ctrl-C; a second one ends
+// what does not mind the first.
+func interruptible() (context.Context, context.CancelFunc) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
 }
 
 func first(args []string) string {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -28,7 +27,11 @@ func TestMain(m *testing.M) {
 		os.Exit(child(os.Args[2:]))
 	}
 	testscript.Main(m, map[string]func(){
-		"elfhost": func() { os.Exit(run(context.Background(), streams{os.Stdin, os.Stdout, os.Stderr}, os.Args[1:])) },
+		"elfhost": func() {
+			ctx, stop := interruptible()
+			defer stop()
+			os.Exit(run(ctx, streams{os.Stdin, os.Stdout, os.Stderr}, os.Args[1:]))
+		},
 	})
 }
 
