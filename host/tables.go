@@ -37,6 +37,13 @@ var reserved = map[string]bool{"Bash": true, "Shell": true, "Subagent": true, sp
 // is there to ask they are called for that.
 var deferring = map[string]Source{"skillhub_install": Builtin}
 
+// Reserved reports whether a name means one of our own tools, or one of an MCP
+// server's: a package's tool is not registered under it.
+func Reserved(name string) bool {
+	_, known := safe[name]
+	return known || edits[name] || inheritable[name] || reserved[name] || strings.HasPrefix(name, "mcp__")
+}
+
 // spawner is the one tool that plan mode offers beside the safe set, for
 // children that plan.
 const spawner = "spawn_agent"

@@ -2,6 +2,8 @@ package skills
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"io/fs"
 	"path"
@@ -26,9 +28,17 @@ const (
 func (s *Shelf) All(ctx context.Context, rights policy.Rights) ([]Skill, error) {
 	rights.Decide = nil
 	f := &finder{s: s, ctx: ctx, rights: rights}
+	folders := slices.Clip(s.o.Folders)
+	if s.o.Packages != nil {
+		folders = append(folders, s.o.Packages()...)
+	}
 	for _, source := range []Source{User, Installed, Project} {
-		for _, folder := range s.o.Folders {
-			if folder.Source == source {
+		for _, folder := range folders {
+			switch {
+			case folder.Source != source:
+			case folder.Name != "":
+				f.found = append(f.found, f.pinned(folder))
+			default:
 				if err := f.visit(folder.Dir, source, 0); err != nil {
 					return nil, err
 				}
@@ -134,6 +144,23 @@ func (f *finder) open(dir, name string, source Source, others int) Skill {
 		k.warn("there are several SKILL.md in different letters, %s counts", name)
 	}
 	k.read(b)
+	return k
+}
+
+// pinned reads the one skill of an installed package.
+func (f *finder) pinned(d Folder) Skill {
+	k := Skill{Name: d.Name, Source: d.Source, Dir: d.Dir, File: path.Join(d.Dir, "SKILL.md")}
+	b, err := f.s.o.Tree.ReadFile(f.ctx, f.rights, k.File, frontmatter.MaxFile)
+	if err != nil {
+		k.Problem = "it cannot be read: " + short(err)
+		return k
+	}
+	if sum := sha256.Sum256(b); d.Digest != "" && d.Digest != "sha256:"+hex.EncodeToString(sum[:]) {
+		k.Problem = "its SKILL.md was changed after it was installed"
+		return k
+	}
+	k.read(b)
+	k.Name = d.Name // what it is installed as
 	return k
 }
 

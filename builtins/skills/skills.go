@@ -38,12 +38,21 @@ const (
 type Folder struct {
 	Dir    string // virtual path
 	Source Source
+	// Name, where it is not empty, says that Dir itself is one skill, and what
+	// it is called.
+	Name string
+	// Digest is that of its SKILL.md, "sha256:…"; another text is not read. ""
+	// takes any.
+	Digest string
 }
 
 // Options say where skills are looked for.
 type Options struct {
 	Tree    *reach.Tree
 	Folders []Folder // of one Source in the order in which they win
+	// Packages are further folders, asked for at each look: those of installed
+	// packages. It must be safe for concurrent use. Nil: none.
+	Packages func() []Folder
 	// Reader is the tool that reads files, for hints. "": Read.
 	Reader string
 	// Shell is the tool that runs scripts, for hints. "": Bash.

@@ -43,7 +43,7 @@ func newBench(t *testing.T) *bench {
 		t.Fatal(err)
 	}
 	b.tree, b.rights = tree, policy.Rights{Grants: grants}
-	b.shelf = New(Options{Tree: tree, Folders: []Folder{{b.projectDir, Project}, {"/ws/.claude/skills", Project}, {"/skills", User}}})
+	b.shelf = New(Options{Tree: tree, Folders: []Folder{{Dir: b.projectDir, Source: Project}, {Dir: "/ws/.claude/skills", Source: Project}, {Dir: "/skills", Source: User}}})
 	b.registry = host.New(host.Options{Gate: &host.Gate{Grants: grants}})
 	if err := b.registry.Add(b.shelf.Tools()...); err != nil {
 		t.Fatal(err)
@@ -100,7 +100,7 @@ func TestEveryRealSkill(t *testing.T) {
 	if err != nil || len(files) < 150 {
 		t.Fatalf("%d files, %v", len(files), err)
 	}
-	all, err := New(Options{Tree: tree, Folders: []Folder{{"/skills", User}}}).All(context.Background(), policy.Rights{Grants: grants})
+	all, err := New(Options{Tree: tree, Folders: []Folder{{Dir: "/skills", Source: User}}}).All(context.Background(), policy.Rights{Grants: grants})
 	if err != nil || len(all) != len(files) {
 		t.Fatalf("%d skills of %d files, %v", len(all), len(files), err)
 	}

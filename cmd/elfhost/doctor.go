@@ -194,14 +194,13 @@ func auditFinding(paths config.Paths) finding {
 }
 
 func pluginFindings(a *app.App) finding {
-	if len(a.Plugins) == 0 {
+	here := a.Packages()
+	if len(here) == 0 {
 		return finding{Name: "plugins", Says: "none in this build", Fix: "make plugins, then build again"}
 	}
 	var names []string
-	for _, p := range a.Plugins {
-		for _, t := range p.Tools() {
-			names = append(names, t.Spec().Name)
-		}
+	for _, p := range here {
+		names = append(names, p.Tools...)
 	}
 	return finding{Name: "plugins", OK: true, Says: strings.Join(names, ", ")}
 }

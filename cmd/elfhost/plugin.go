@@ -17,12 +17,14 @@ import (
 
 func pluginVerb(s streams) *cobra.Command {
 	c := &cobra.Command{
-		Use: "plugin", Short: "Look at plugins and make them ready", Args: noArgs,
+		Use: "plugin", Short: "Look after plugins and packages, and make them", Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(pluginList(s), pluginInspect(s), pluginWarm(s), pluginCache(s),
+	c.AddCommand(pluginInstall(s), pluginList(s), pluginInfo(s), pluginGrant(s), pluginRevoke(s), pluginEnable(s), pluginDisable(s),
+		pluginUpdate(s), pluginRollback(s), pluginRemove(s), pluginPin(s), pluginVerify(s), pluginSync(s),
+		pluginInspect(s), pluginWarm(s), pluginCache(s),
 		pluginNew(s), pluginBuild(s), pluginTest(s), pluginDev(s), pluginRun(s), pluginCheck(s), pluginBench(s), pluginWrap(s),
-		pluginBundle(s), pluginPublish(s))
+		pluginPack(s), pluginSign(s), pluginPublish(s), pluginBundle(s))
 	return c
 }
 
@@ -41,8 +43,12 @@ func pluginList(s streams) *cobra.Command {
 			}
 			defer a.Close(context.WithoutCancel(c.Context()))
 			rows := a.Packages()
+			installed, err := a.Installed()
+			if err != nil {
+				fmt.Fprintf(s.err, "elfhost: note: %s\n", term.Line(err.Error()))
+			}
 			if asJSON {
-				return json.NewEncoder(s.out).Encode(rows)
+				return json.NewEncoder(s.out).Encode(withTexts(rows, installed))
 			}
 			for _, p := range rows {
 				fmt.Fprintf(s.out, "%s %s  (%s, sha256 %.12s)\n", term.Line(p.Name), term.Line(p.Version), p.Source, p.Digest)
@@ -53,7 +59,7 @@ func pluginList(s streams) *cobra.Command {
 					fmt.Fprintf(s.out, "    holds  %s\n", term.Line(g))
 				}
 			}
-			return nil
+			return printOthers(s, installed)
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -76,11 +82,15 @@ func pluginWarm(s streams) *cobra.Command {
 				}
 				want[n] = true
 			}
-			for i, p := range a.Packages() {
+			for _, p := range a.Packages() {
 				if len(want) > 0 && !want[p.Name] {
 					continue
 				}
-				err := a.Plugins[i].Warm(c.Context(), func(pr abi.Progress) {
+				plugin, err := a.OpenPlugin(c.Context(), p)
+				if err != nil {
+					return fault.Wrap("E1302", "", err)
+				}
+				err = plugin.Warm(c.Context(), func(pr abi.Progress) {
 					if pr.Message != "" {
 						fmt.Fprintf(s.err, "elfhost: %s\n", term.Line(pr.Message))
 					}

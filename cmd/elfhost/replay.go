@@ -146,13 +146,18 @@ difference is shown.`,
 }
 
 func replay(ctx context.Context, s streams, a *app.App, rec *sandbox.Recording, asJSON bool) error {
-	i := slices.IndexFunc(a.Packages(), func(p app.Package) bool { return p.Digest == rec.Digest })
+	here := a.Packages()
+	i := slices.IndexFunc(here, func(p app.Package) bool { return p.Digest == rec.Digest })
 	if i < 0 {
 		return fault.New("E1304", "--plugin FOLDER loads the one it was made with; `elfhost plugin list` shows the digests of those that are here",
 			"the recording is of the module sha256 %.12s of %q, which is not here", rec.Digest, rec.Plugin)
 	}
 	row := replayed{Plugin: rec.Plugin, Tool: rec.Tool, Digest: rec.Digest, HostCalls: len(rec.Events), Fuel: rec.Fuel}
-	err := a.Plugins[i].Replay(ctx, rec)
+	plugin, err := a.OpenPlugin(ctx, here[i])
+	if err != nil {
+		return fault.Wrap("E1302", "", err)
+	}
+	err = plugin.Replay(ctx, rec)
 	var diff *sandbox.Difference
 	switch {
 	case errors.As(err, &diff):

@@ -95,7 +95,8 @@ type App struct {
 	from     string // the session that this one goes on with, or copies
 	grants   *grants
 	kernel   chan reach.Sandbox // probed while the rest is opened
-	packages []pack
+	packages []pack             // bundled, and of --plugin; see packs
+	installs *installs
 	closers  []func(context.Context) error
 	unfollow func()      // nil: nothing is followed
 	began    atomic.Bool // hooks were told of the session
@@ -226,6 +227,9 @@ func (a *App) Close(ctx context.Context) error {
 	}
 	if a.began.Load() {
 		a.Hooks.End(ctx)
+	}
+	if a.installs != nil {
+		errs = append(errs, a.installs.close(ctx))
 	}
 	for _, p := range a.Plugins {
 		errs = append(errs, p.Close(ctx))

@@ -134,9 +134,18 @@ func (a *App) swap(i int, next pack, p *sandbox.Plugin) *sandbox.Plugin {
 	return before
 }
 
-// packs are the plugins of this session. They change when builds are followed.
+// packs are the plugins of this session: those that were there at its start,
+// some of which change when builds are followed, then the installed ones of
+// this moment.
 func (a *App) packs() []pack {
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.packages
+	out := slices.Clip(a.packages)
+	a.mu.Unlock()
+	if a.installs == nil {
+		return out
+	}
+	for _, p := range a.installs.now.Load().packs {
+		out = append(out, p.pack)
+	}
+	return out
 }

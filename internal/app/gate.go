@@ -134,6 +134,7 @@ func (a *App) keep(s host.Spec) bool {
 func (a *App) register(ctx context.Context) error {
 	all := host.New(a.registryOptions(a.Gate))
 	a.all = all
+	a.Registry = all
 	for _, step := range steps {
 		tools, err := step.tools(ctx, a)
 		if err != nil {

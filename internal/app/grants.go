@@ -197,6 +197,7 @@ func (a *App) Grants(k config.PluginKey) []policy.Grant {
 		}
 		revoked = append(revoked, have.Revoked...)
 	}
+	out = append(out, a.lockGrants(k)...)
 	for _, g := range a.installed(k) {
 		taken := func(r config.PluginGrant) bool {
 			return r.PluginKey == k && r.Cap == g.Cap && (len(r.Scope) == 0 || slices.Equal(r.Scope, g.Scope))
@@ -216,6 +217,15 @@ func (a *App) Grants(k config.PluginKey) []policy.Grant {
 // Revoke takes back grants of a plugin, or a remembered rule, in one file, and
 // returns what was taken.
 func (a *App) Revoke(file, layer string, r host.Rule) ([]string, error) {
+	out, err := a.revokeFile(file, layer, r)
+	if key, ok := a.PluginKey(r.Plugin); err == nil && ok && r.Pattern == "" && layer == "user" { // elfhost.lock is the user's as well
+		more, lerr := a.revokeLock(context.Background(), key.Name, r.Grant)
+		out, err = append(out, more...), lerr
+	}
+	return out, err
+}
+
+func (a *App) revokeFile(file, layer string, r host.Rule) ([]string, error) {
 	var out []string
 	err := config.UpdateGrants(file, layer, func(have *config.Granted) error {
 		out = nil

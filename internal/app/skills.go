@@ -20,6 +20,9 @@ const skillsInPrompt = 3 << 10
 // then those of other agents.
 var projectSkills = []string{config.ProjectDir + "/skills", ".claude/skills", ".agents/skills"}
 
+// packageMount is where the files of installed packages lie, to be read.
+const packageMount = "/skills-hub"
+
 // skillMounts are the person's own skill folders, which lie outside of the
 // workspace and are only read. Those that are not there are left out.
 func (a *App) skillMounts() []reach.Mount {
@@ -36,6 +39,11 @@ func (a *App) skillMounts() []reach.Mount {
 			out = append(out, m)
 		}
 	}
+	// It is there from the start, so that what is installed later shows.
+	files := Store(a.Paths).FilesDir()
+	if err := os.MkdirAll(files, 0o700); err == nil {
+		out = append(out, reach.Mount{Name: packageMount, Dir: files, ReadOnly: true})
+	}
 	return out
 }
 
@@ -51,11 +59,14 @@ func (a *App) ownSkills() (out []reach.Mount) {
 
 // Skills is where the skills of this session are found.
 func (a *App) Skills() *skills.Shelf {
-	o := skills.Options{Tree: a.Tree, Narrow: a.narrow}
+	o := skills.Options{Tree: a.Tree, Narrow: a.narrow, Packages: a.packageSkills}
 	if a.acp() {
 		o.Reader, o.Shell = "ReadFile", "Shell"
 	}
 	for _, m := range a.ownSkills() {
+		if m.Name == packageMount {
+			continue
+		}
 		o.Folders = append(o.Folders, skills.Folder{Dir: m.Name, Source: skills.User})
 	}
 	for _, dir := range projectSkills {

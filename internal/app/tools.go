@@ -33,6 +33,7 @@ var steps = []step{
 	{"Session", sessionTools},
 	{"Control", controlTools},
 	{"Plugins", folderPlugins},
+	{"Packages", installedTools},
 }
 
 func fileTools(_ context.Context, a *App) ([]host.Tool, error) {

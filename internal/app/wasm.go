@@ -29,6 +29,8 @@ type pack struct {
 	bundled  bool
 	needs    string // config.NeedsHash
 	folder   string // that --plugin named; "" for others
+
+	installed *installedPack // nil: not from elfhost.lock
 }
 
 func newPack(m abi.Manifest, digest string, tools []abi.ToolDecl, bundled bool) pack {
@@ -244,13 +246,32 @@ type Package struct {
 	Grants  []string `json:"grants"`
 }
 
-// Packages lists the plugins of this session, in the order of App.Plugins.
+// OpenPlugin gives the plugin behind a row of Packages.
+func (a *App) OpenPlugin(ctx context.Context, p Package) (*sandbox.Plugin, error) {
+	for i, x := range a.packs() {
+		switch {
+		case x.manifest.Name != p.Name || x.digest != p.Digest:
+		case x.installed != nil:
+			return x.installed.open(ctx)
+		default:
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			return a.Plugins[i], nil
+		}
+	}
+	return nil, fault.New("E1304", "`elfhost plugin list` shows them", "there is no plugin %q any more", p.Name)
+}
+
+// Packages lists the plugins of this session.
 func (a *App) Packages() []Package {
 	out := []Package{}
 	for _, p := range a.packs() {
 		row := Package{Name: p.manifest.Name, Version: p.manifest.Version, Source: string(host.Plugin), Digest: p.digest}
 		if p.bundled {
 			row.Source = string(host.Bundled)
+		}
+		if p.installed != nil {
+			row.Source = p.installed.in.Source
 		}
 		for _, t := range p.tools {
 			row.Tools = append(row.Tools, t.Name)

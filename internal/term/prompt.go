@@ -35,19 +35,11 @@ var errLong = errors.New("it is too long to be shown to a person; make the call 
 
 // Approve shows one question and reads its answer. Enter is the default, "no".
 func (p *Prompt) Approve(ctx context.Context, a host.Ask) (host.Answer, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if err := ctx.Err(); err != nil {
+	k, done, err := p.begin(ctx)
+	if err != nil {
 		return host.Answer{}, err
 	}
-	if p.Before != nil {
-		p.Before()
-	}
-	k := &keyboard{f: p.In}
-	if err := k.take(); err != nil {
-		return host.Answer{}, fmt.Errorf("reading keys from the terminal: %w", err)
-	}
-	defer k.giveBack()
+	defer done()
 	end := time.Now().Add(or(p.Expire, 10*time.Minute))
 	for unfolded := false; ; {
 		q, ok := Ask(a, unfolded)

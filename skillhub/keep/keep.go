@@ -21,6 +21,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -58,6 +59,9 @@ func (s *Store) FilesDir() string { return filepath.Join(s.Dir, "files") }
 
 // Files is where the files of a digest lie.
 func (s *Store) Files(d skillhub.Digest) string { return filepath.Join(s.Dir, "files", d.Hex()) }
+
+// FS are the files of a digest.
+func (s *Store) FS(d skillhub.Digest) fs.FS { return os.DirFS(s.Files(d)) }
 
 func (s *Store) pinFile(d skillhub.Digest) string {
 	return filepath.Join(s.Dir, "pins", d.Hex()+".json")

@@ -36,8 +36,9 @@ var ErrLock = errors.New("the lock file cannot be used")
 // to exactly that.
 type Pin struct {
 	Version        string          `toml:"version"`
-	Source         string          `toml:"source"` // where to fetch it again: a skillhub.Ref
-	Digest         skillhub.Digest `toml:"digest"` // of the archive
+	Source         string          `toml:"source"`        // where to fetch it again: a skillhub.Ref
+	Hub            string          `toml:"hub,omitempty"` // the address of the hub, repository or folder, for policies
+	Digest         skillhub.Digest `toml:"digest"`        // of the archive
 	Size           int64           `toml:"size"`
 	Publisher      string          `toml:"publisher,omitempty"`
 	Signer         string          `toml:"signer,omitempty"` // public key; "" is not signed
@@ -52,7 +53,8 @@ type Pin struct {
 
 // Package is one installed package.
 type Package struct {
-	Name string `toml:"name"`
+	Name      string `toml:"name"`
+	Requested string `toml:"requested,omitempty"` // what a person asked for: updates look there
 	Pin
 	Disabled string `toml:"disabled,omitempty"` // why; "" is enabled
 	Hold     string `toml:"pinned,omitempty"`   // a person's reason not to update it

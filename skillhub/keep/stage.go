@@ -123,6 +123,15 @@ func (g *Stage) Archive() (io.Reader, error) {
 	return g.blob, err
 }
 
+// Reset forgets the archive's bytes, for others.
+func (g *Stage) Reset() error {
+	if _, err := g.blob.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	g.Size = 0
+	return g.blob.Truncate(0)
+}
+
 // FS are the unpacked files.
 func (g *Stage) FS() fs.FS { return os.DirFS(g.files()) }
 

@@ -21,6 +21,7 @@ type builder struct {
 	names   names
 	total   int64
 	scripts []string
+	modules []string // beside plugin.wasm; allowed in a package without elf.toml
 	kept    map[string]*bytes.Buffer
 }
 
@@ -51,7 +52,12 @@ func (b *builder) begin(name string, size int64, r io.Reader) (body io.Reader, l
 	if _, err := io.ReadFull(r, head); err != nil {
 		return nil, false, fmt.Errorf("reading %q: %w", name, err)
 	}
-	if what := code(name, head, b.o); what != "" {
+	what := code(name, head)
+	if what == "module" && b.o.Foreign && !strings.Contains(name, "/") {
+		b.modules = append(b.modules, fmt.Sprintf("%q (module)", name))
+		what = ""
+	}
+	if what != "" {
 		b.scripts = append(b.scripts, fmt.Sprintf("%q (%s)", name, what))
 		left = true
 	}
@@ -83,6 +89,12 @@ func (b *builder) text(name string) []byte {
 
 // finish checks the package as a whole.
 func (b *builder) finish() (*Contents, error) {
+	if b.text(ManifestFile) != nil { // then it is no foreign package
+		b.o.Foreign = false
+		if b.scripts = append(b.scripts, b.modules...); len(b.modules) > 0 {
+			return nil, &ScriptsError{b.scripts} // they were written
+		}
+	}
 	if len(b.scripts) > 0 && !b.o.WithoutScripts {
 		return nil, &ScriptsError{b.scripts}
 	}

@@ -128,7 +128,7 @@ func (l lister) takes(name string, isDir bool) bool {
 		return true
 	}
 	ext := strings.ToLower(path.Ext(base))
-	if l.o.Foreign && (ext == ".wasm" || ext == ".json") {
+	if l.o.Foreign && (ext == ".wasm" || ext == ".json" || ext == ".toml") {
 		return true
 	}
 	if strings.EqualFold(base, SkillFile) || !l.module {

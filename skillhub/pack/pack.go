@@ -74,8 +74,8 @@ type Options struct {
 	// WithoutScripts leaves scripts out rather than refuse the package. What a
 	// publisher signed still covers them.
 	WithoutScripts bool
-	// Foreign lets elf.toml be absent, and modules have other names: plugins of
-	// other formats, which host/foreign understands.
+	// Foreign lets elf.toml be absent, and modules then have other names: plugins
+	// of other formats, which host/foreign understands.
 	Foreign bool
 }
 

@@ -33,7 +33,7 @@ var magics = []struct {
 
 // code says whether a file is code that would run outside of the sandbox, or
 // hides files: "" is neither. head is the file's beginning.
-func code(name string, head []byte, o Options) string {
+func code(name string, head []byte) string {
 	base := strings.ToLower(path.Base(name))
 	ext := path.Ext(base)
 	module := bytes.HasPrefix(head, []byte("\x00asm"))
@@ -41,9 +41,6 @@ func code(name string, head []byte, o Options) string {
 	case name == ModuleFile && module:
 		return ""
 	case module || ext == ".wasm":
-		if o.Foreign && !strings.Contains(name, "/") {
-			return ""
-		}
 		return "module"
 	case scriptExts[ext] || buildFiles[base]:
 		return "script"
