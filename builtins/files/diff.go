@@ -21,9 +21,10 @@ type block struct {
 }
 
 // diffAt is a unified diff of a text in which the old spans became the new
-// ones. Its cost depends on the changes, not on the size of the text.
-func diffAt(name string, old, new []byte, from, to []span) string {
-	blocks, left := blocksOf(old, new, from, to)
+// ones. Its cost depends on the changes, not on the size of the text. first is
+// the number of the texts' first line.
+func diffAt(name string, old, new []byte, from, to []span, first int) string {
+	blocks, left := blocksOf(old, new, from, to, first)
 	var b strings.Builder
 	fmt.Fprintf(&b, "--- %s\n+++ %s\n", name, name)
 	for _, k := range blocks {
@@ -37,9 +38,9 @@ func diffAt(name string, old, new []byte, from, to []span) string {
 
 // blocksOf groups changes whose context touches. left counts those past the
 // bound of what is shown.
-func blocksOf(old, new []byte, from, to []span) (blocks []block, left int) {
-	oldLine, oldAt := 1, 0
-	newLine, newAt := 1, 0
+func blocksOf(old, new []byte, from, to []span, first int) (blocks []block, left int) {
+	oldLine, oldAt := first, 0
+	newLine, newAt := first, 0
 	for i := 0; i < len(from); {
 		j := i + 1
 		end := forward(old, from[i].to, diffContext)

@@ -136,25 +136,45 @@ func (r *room) apply(ctx context.Context, c host.Call, d *document, a editArgs) 
 		res = abi.Errorf("%s occurs more than a million times in %s. The file is unchanged.", r.names.old, d.show)
 		return &res, nil
 	}
-	text, put := replace(d.text, at, a.new)
-	if bytes.Equal(text, d.text) {
+	parts, put := replace(d.text, at, a.new)
+	if unchanged(d.text, at, parts) {
 		res = abi.Errorf("%s and %s differ only in line ends, and the file keeps its own; nothing would change.", r.names.old, r.names.new)
 		return &res, nil
 	}
-	if err := r.save(ctx, c, d, textfile.Encode(text, d.verdict)); err != nil {
+	if err := r.save(ctx, c, d, parts); err != nil {
 		return nil, err
 	}
-	where := fmt.Sprintf("at line %s", join(linesOf(d.text, at)))
+	lines := linesOf(d.text, at)
+	where := fmt.Sprintf("at line %s", join(lines))
 	if len(at) > 1 {
-		where = fmt.Sprintf("in %d places, at lines %s", len(at), join(linesOf(d.text, at)))
+		where = fmt.Sprintf("in %d places, at lines %s", len(at), join(lines))
 	}
-	res = abi.Textf("Edited %s %s.\n\n%s", d.show, where, diffAt(d.show, d.text, text, at, put))
+	res = abi.Textf("Edited %s %s.\n\n%s", d.show, where, diffOf(d.show, d.text, parts, at, put, lines[0]))
 	return &res, nil
 }
 
+// diffOf shows a change without putting the whole new text together: only the
+// surroundings of what changed matter. first is the line of the first change.
+func diffOf(name string, text []byte, parts [][]byte, at, put []span, first int) string {
+	from := backward(text, at[0].from, diffContext+1)
+	to := forward(text, at[len(at)-1].to, diffContext+1)
+	shift := func(list []span) []span {
+		out := make([]span, len(list))
+		for i, s := range list {
+			out[i] = span{s.from - from, s.to - from}
+		}
+		return out
+	}
+	near := bytes.Join(append([][]byte{text[from:at[0].from]}, parts[1:len(parts)-1]...), nil)
+	near = append(near, text[at[len(at)-1].to:to]...)
+	before := first - bytes.Count(text[from:at[0].from], []byte{'\n'})
+	return diffAt(name, text[from:to], near, shift(at), shift(put), before)
+}
+
 // save replaces the file, unless it is no longer the one that was read.
-func (r *room) save(ctx context.Context, c host.Call, d *document, raw []byte) error {
-	info, err := r.tree.WriteFile(ctx, c.Rights, d.name, bytes.NewReader(raw), reach.WriteOptions{
+func (r *room) save(ctx context.Context, c host.Call, d *document, parts [][]byte) error {
+	raw, size := encode(parts, d.verdict)
+	info, err := r.tree.WriteFile(ctx, c.Rights, d.name, reach.NewPieces(raw...), reach.WriteOptions{
 		Before: func(now fs.FileInfo) error {
 			if now == nil {
 				return fmt.Errorf("%s was removed while it was edited; nothing was written: read it again", d.show)
@@ -168,6 +188,23 @@ func (r *room) save(ctx context.Context, c host.Call, d *document, raw []byte) e
 	if err != nil {
 		return err
 	}
-	r.state.Saw(d.name, stampWritten(info, raw))
+	var whole []byte // for the sum, which only small files have
+	if size <= hashMax {
+		whole = bytes.Join(raw, nil)
+	}
+	r.state.Saw(d.name, stampWritten(info, whole))
 	return nil
+}
+
+// encode gives the parts the file's encoding.
+func encode(parts [][]byte, v textfile.Verdict) (raw [][]byte, size int) {
+	if v.Wide() {
+		parts = [][]byte{textfile.Encode(bytes.Join(parts, nil), v)}
+	} else if v.BOM {
+		parts = append([][]byte{textfile.Encode(nil, v)}, parts...)
+	}
+	for _, p := range parts {
+		size += len(p)
+	}
+	return parts, size
 }

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -206,7 +207,8 @@ func FuzzEdit(f *testing.F) {
 			return
 		}
 		at := find(fold([]byte(text)), []byte(old), 100)
-		out, put := replace([]byte(text), at, []byte(new))
+		parts, put := replace([]byte(text), at, []byte(new))
+		out := bytes.Join(parts, nil)
 		last, shift := 0, 0
 		for i, s := range at {
 			if s.from < last || s.to > len(text) {
@@ -220,7 +222,12 @@ func FuzzEdit(f *testing.F) {
 		if text[last:] != string(out[last+shift:]) {
 			t.Fatal("what lies after the last span changed")
 		}
-		diffAt("f", []byte(text), out, at, put)
+		whole := diffAt("f", []byte(text), out, at, put, 1)
+		if len(at) > 0 {
+			if near := diffOf("f", []byte(text), parts, at, put, linesOf([]byte(text), at)[0]); near != whole {
+				t.Fatalf("the diff of the surroundings is\n%s\nand of the whole\n%s", near, whole)
+			}
+		}
 		if len(at) == 0 {
 			notFound([]byte(text), []byte(old), tinyelf)
 		}

@@ -130,26 +130,30 @@ func lineEndNear(text []byte, at int) []byte {
 	return text[max(i-1, 0) : i+1]
 }
 
-// replace puts new in place of every span. It returns the result and where
-// in it each piece lies.
-func replace(text []byte, at []span, new []byte) ([]byte, []span) {
-	pieces := make([][]byte, len(at))
-	size := len(text)
+// replace puts new in place of every span. It returns the result in parts,
+// most of which are the text's own, and where in it each piece lies.
+func replace(text []byte, at []span, new []byte) (parts [][]byte, put []span) {
+	put = make([]span, len(at))
+	last, size := 0, 0
 	for i, s := range at {
-		pieces[i] = adapt(text[s.from:s.to], new, lineEndNear(text, s.from))
-		size += len(pieces[i]) - (s.to - s.from)
-	}
-	out := make([]byte, 0, size)
-	put := make([]span, len(at))
-	last := 0
-	for i, s := range at {
-		out = append(out, text[last:s.from]...)
-		put[i].from = len(out)
-		out = append(out, pieces[i]...)
-		put[i].to = len(out)
+		piece := adapt(text[s.from:s.to], new, lineEndNear(text, s.from))
+		parts = append(parts, text[last:s.from], piece)
+		size += s.from - last
+		put[i] = span{size, size + len(piece)}
+		size += len(piece)
 		last = s.to
 	}
-	return append(out, text[last:]...), put
+	return append(parts, text[last:]), put
+}
+
+// unchanged reports whether the parts that replace gave are what was there.
+func unchanged(text []byte, at []span, parts [][]byte) bool {
+	for i, s := range at {
+		if !bytes.Equal(text[s.from:s.to], parts[2*i+1]) {
+			return false
+		}
+	}
+	return true
 }
 
 // linesOf gives the 1-based line of each offset. Offsets ascend.

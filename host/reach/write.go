@@ -237,9 +237,12 @@ func (m *mount) syncFolder(dir string) {
 // copyAll copies until the context ends. What lies in memory already is written
 // from there, in large pieces.
 func copyAll(ctx context.Context, f *os.File, data io.Reader) error {
-	if held, ok := data.(*bytes.Reader); ok {
+	switch held := data.(type) {
+	case *bytes.Reader:
 		_, err := held.WriteTo(contextWriter{ctx, f})
 		return err
+	case *Pieces:
+		return held.writeTo(ctx, f)
 	}
 	_, err := io.Copy(f, contextReader{ctx, data})
 	return err
