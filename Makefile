@@ -60,6 +60,7 @@ bench-sandbox: ## isolated calls against MCP, Extism and raw wazero
 
 bench-tools: ## the native tools against ripgrep, sed, cp and a bare shell
 	$(GO) run ./internal/bench/tools
+	@$(GO) test -count=1 -v -run 'TestExtractedText|TestGoRecall|TestCtagsRecall' ./plugins/webfetch ./builtins/outline | grep -E '^figure|SKIP|is not installed|lacks|FAIL' || true
 
 bench-agent: ## the loop and its sessions against the bare engine that keeps them
 	$(GO) run ./internal/bench/agent

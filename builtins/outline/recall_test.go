@@ -2,6 +2,7 @@ package outline
 
 import (
 	"context"
+	"fmt"
 	"go/ast"
 	goparser "go/parser"
 	"go/token"
@@ -33,7 +34,7 @@ func (d *desk) symbolsOf(file string, src []byte) []Symbol {
 func TestGoRecall(t *testing.T) {
 	needNative(t)
 	d := newDesk(t, Options{})
-	files := 0
+	files, total, missing := 0, 0, 0
 	for _, pkg := range []string{"fmt", "net/http", "go/types", "reflect", "runtime", "strings", "encoding/json", "cmd/compile/internal/ssa"} {
 		list, _ := filepath.Glob(filepath.Join(goEnv("GOROOT"), "src", pkg, "*.go"))
 		for _, f := range list {
@@ -50,8 +51,10 @@ func TestGoRecall(t *testing.T) {
 				have[s.Label+" "+s.Name] = true
 			}
 			for _, want := range goNames(t, f, src) {
+				total++
 				if !have[want] {
 					t.Errorf("%s: %q is missing", f, want)
+					missing++
 				}
 			}
 		}
@@ -59,6 +62,7 @@ func TestGoRecall(t *testing.T) {
 	if files < 100 {
 		t.Skipf("only %d files of the standard library are here", files)
 	}
+	recall("go-ast", total-missing, total, 1)
 }
 
 func goNames(t *testing.T, file string, src []byte) (names []string) {
@@ -143,11 +147,21 @@ func TestCtagsRecall(t *testing.T) {
 				t.Skipf("there are only %d names to compare here", want)
 			}
 			t.Logf("%d of %d names", found, want)
+			recall("ctags."+c.lang, found, want, 0.99)
 			if float64(found) < 0.99*float64(want) {
 				t.Errorf("%d of %d names; missing: %v", found, want, missing[:min(len(missing), 40)])
 			}
 		})
 	}
+}
+
+// recall prints a figure for make bench-tools.
+func recall(name string, found, want int, goal float64) {
+	share, word := float64(found)/float64(want), "ok"
+	if share < goal {
+		word = "short"
+	}
+	fmt.Printf("figure\toutline.recall.%s\t%.4f\t>=%g\t%s\n", name, share, goal, word)
 }
 
 // optionalPacks are those of the build, none where it has none.

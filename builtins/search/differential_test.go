@@ -11,28 +11,8 @@ import (
 	"testing"
 
 	"github.com/elfhost/elfhost/builtins/internal/textfile"
+	"github.com/elfhost/elfhost/internal/queries"
 )
-
-// patterns are searched in Go's own sources with both engines.
-var patterns = [][]string{
-	{"TODO"}, {"func main"}, {"ZZnoSuchThing"}, {"e"}, {"^package"}, {"}$"}, {"^$"}, {`\bfunc\b`}, {"-w", "err"}, {"-x", "}"},
-	{"-i", "todo"}, {"-i", "todo|fixme"}, {"todo|fixme|xxx|hack"}, {"-i", "mutex"}, {"-S", "http"}, {"-S", "HTTP"},
-	{`[0-9]{5,}`}, {`\w+\s+\d{5}`}, {`[A-Z]{10,}`}, {`"[^"]*error[^"]*"`}, {`func \(\w+ \*?\w+\) String\(\) string`},
-	{`(foo|bar|baz)qux`}, {`a.*b.*c.*d.*e.*f`}, {`if err := .*; err != nil`}, {`0x[0-9a-f]{8}\b`}, {`//go:build .*windows`},
-	{"-F", "a.b"}, {"-F", "[]byte("}, {"-F", `\n`}, {"-F", "-i", "Sync.Mutex"}, {"-e", "--help"}, {"--", "-pre"},
-	{"-v", "-g", "*.{go,s}", "a"}, {"-v", "-g", "*.go", "^.{0,200}$"}, {"-c", "return"}, {"--count-matches", "int"}, {"--files-without-match", "-g", "*.{go,s,txt}", "func"},
-	{"-l", "unsafe\\.Pointer"}, {"-m", "1", "import"}, {"-o", `[a-z]+Error`}, {"-g", "*_test.go", "Benchmark"}, {"-g", "!*_test.go", "testing"},
-	{"-g", "*.{s,h}", "TEXT"}, {"-t", "go", "cgo"}, {"-T", "go", "go"}, {"--hidden", "linguist"}, {"-A1", "-n", "^import"}, {"-B2", "-n", "^}"},
-	{"-C1", "-n", "unreachable"}, {"-U", `\{\n\n`}, {"-U", "--multiline-dotall", `/\*.{0,80}\*/`}, {"--iglob", "*README*", "the"},
-	{`(a+)+$`}, {`(?i)[aeiou]{4}`}, {`x{3}`}, {`\t{4}return`}, {"-g", "*.go", `[^\x00-\x7F]`}, {`é|ü|ß`}, {"-i", "straße|größe"}, {`\p{Greek}`},
-	{`(?:read|write|open)(?:File|Dir)\b`}, {`\.\.\.\)$`}, {"--max-depth", "2", "package"}, {"--trim", "-n", "goto"},
-}
-
-var globs = []string{
-	"*.go", "**/*.go", "*_test.go", "src/**/*.s", "**/testdata/**", "*.{md,txt}", "src/net/*.go", "src/*/*.go", "**/doc.go", "[A-Z]*",
-	"**/[a-c]*_test.go", "src/{net,os}/**/*.go", "**/*.{s,h,c}", "!*.go", "**/x?x*", "**/internal/**/*.go", "*.nosuch", "VERSION", "src/**/z*.go",
-	"src/cmd/**", "**/*_{linux,darwin}.go", "*amd64*", "**/go.mod", "src/crypto/**/*_test.go", "doc/**", "lib/**/*", "**/README*", "*.pl", "src/runtime/*.[sh]", "**/a/**",
-}
 
 func goroot(t testing.TB) string {
 	t.Helper()
@@ -107,7 +87,7 @@ func TestSameAsRipgrepInModules(t *testing.T) {
 func sameLines(t *testing.T, root string) {
 	rg := ripgrep(t)
 	w := over(t, root, Options{})
-	for _, p := range patterns {
+	for _, p := range queries.Patterns() {
 		t.Run(strings.Join(p, " "), func(t *testing.T) {
 			mode := []string{"-c"}
 			for _, arg := range p {
@@ -171,7 +151,7 @@ func TestSameFilesAsRipgrepInModules(t *testing.T) {
 func sameFiles(t *testing.T, root string) {
 	rg := ripgrep(t)
 	w := over(t, root, Options{})
-	for _, g := range globs {
+	for _, g := range queries.Globs() {
 		t.Run(g, func(t *testing.T) {
 			compare(t, w.ours(t, []string{"--files", "-g", g}), theirs(t, rg, root, "--files", "-g", g), func(string) bool { return false })
 		})

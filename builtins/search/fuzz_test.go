@@ -8,11 +8,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/elfhost/elfhost/internal/queries"
 )
 
 // FuzzSearch compares the engine with regexp asked line by line.
 func FuzzSearch(f *testing.F) {
-	for _, p := range patterns {
+	for _, p := range queries.Patterns() {
 		f.Add(p[len(p)-1], "func main() {\n\treturn err // TODO: x\n}\n\nЖ é ſ K\n", false, false)
 	}
 	f.Add(`\b(a|b)+\B.$`, "ab a\nba\xff\n", true, true)

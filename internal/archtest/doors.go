@@ -67,6 +67,7 @@ var rooms = []room{
 	{"skillhub/keep", []string{"abi", "skillhub", "skillhub/internal/...", "skillhub/pack", "skillhub/sign", "internal/config"}},
 
 	{"internal/shared", nil},
+	{"internal/queries", nil},
 	{"internal/archtest", nil},
 	{"internal/...", []string{"*"}},
 	{"cmd/...", []string{"*"}},

@@ -22,6 +22,12 @@ func Least(w io.Writer, name string, value, goal float64) bool {
 	return figure(w, name, value, ">=", goal, value >= goal)
 }
 
+// Skipped prints a figure that could not be measured here, and why.
+func Skipped(w io.Writer, name, goal, why string) {
+	fmt.Fprintf(w, "%-44s  skipped  goal %-8s %s\n", name, goal, why)
+	fmt.Fprintf(w, "figure\t%s\tskipped\t%s\tskipped: %s\n", name, goal, why)
+}
+
 func figure(w io.Writer, name string, value float64, sign string, goal float64, ok bool) bool {
 	word := "ok"
 	if !ok {
