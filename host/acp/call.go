@@ -87,8 +87,8 @@ func planOf(tool, args string) ([]agent.PlanEntry, bool) {
 // title is a call on one line: the tool and what it is about.
 func (c *Client) title(sh *shown) string {
 	name := c.srv.line(sh.tool, 64)
-	if from, _, ok := strings.Cut(string(sh.id), "/"); ok {
-		name = "[" + from + "] " + name
+	if sh.agent != "" {
+		name = "[" + c.srv.line(sh.agent, 40) + "] " + name
 	}
 	if subject := read(sh.args).subject; subject != "" {
 		name += " " + c.srv.line(subject, maxTitle-len(name))

@@ -31,6 +31,7 @@ type Client struct {
 	mu       sync.Mutex
 	calls    map[string]*shown // that the client was told of in this turn
 	runs     map[string]string // sub-agents by their session
+	names    map[string]string // and what they are called
 	changes  map[string]change // files that were written, by path
 	rejected map[string]bool   // questions that are not asked any more
 	asked    int
@@ -65,7 +66,8 @@ func (c *Client) id() sdk.SessionId { return sdk.SessionId(c.ses.Load().ID) }
 func (c *Client) reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.calls, c.runs, c.changes = map[string]*shown{}, map[string]string{}, map[string]change{}
+	c.calls, c.changes = map[string]*shown{}, map[string]change{}
+	c.runs, c.names = map[string]string{}, map[string]string{}
 }
 
 // Name is what the person knows the client by: "Zed", or "the editor".

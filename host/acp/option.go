@@ -5,7 +5,52 @@ import (
 	"slices"
 
 	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/elfhost/elfhost/host"
 )
+
+// modeTexts are the modes, in the order in which they are offered.
+var modeTexts = [...]struct {
+	mode       host.Mode
+	name, does string
+}{
+	{host.ModePlan, "Plan", "Reads and plans; nothing is changed"},
+	{host.ModeAsk, "Ask", "Asks before it changes or runs anything"},
+	{host.ModeAcceptEdits, "Accept edits", "Edits files of the workspace without asking; asks for the rest"},
+	{host.ModeAuto, "Auto", "Asks nothing"},
+}
+
+// modes are those that the policy allows.
+func (ses *session) modes() *sdk.SessionModeState {
+	st := &sdk.SessionModeState{CurrentModeId: sdk.SessionModeId(ses.Gate.Current())}
+	for _, m := range modeTexts {
+		if ses.Gate.Policy.ModeAllowed(string(m.mode)) == nil {
+			st.AvailableModes = append(st.AvailableModes, sdk.SessionMode{Id: sdk.SessionModeId(m.mode), Name: m.name, Description: sdk.Ptr(m.does)})
+		}
+	}
+	return st
+}
+
+func (s *server) setMode(p *sdk.SetSessionModeRequest) (any, error) {
+	ses, err := s.find(p.SessionId)
+	if err != nil {
+		return nil, err
+	}
+	if err := ses.switchTo(string(p.ModeId)); err != nil {
+		return nil, err
+	}
+	ses.client.update(sdk.SessionUpdate{ConfigOptionUpdate: &sdk.SessionConfigOptionUpdate{ConfigOptions: ses.options()}})
+	return sdk.SetSessionModeResponse{}, nil
+}
+
+// switchTo changes the mode, during a turn as well: it counts from the next call on.
+func (ses *session) switchTo(mode string) error {
+	if err := ses.Gate.Switch(host.Mode(clip(mode, 40))); err != nil {
+		return &Error{Invalid, err.Error()}
+	}
+	ses.client.update(sdk.SessionUpdate{CurrentModeUpdate: &sdk.SessionCurrentModeUpdate{CurrentModeId: sdk.SessionModeId(ses.Gate.Current())}})
+	return nil
+}
 
 // models are those that are known, the one that answers among them.
 func (ses *session) models() *sdk.SessionModelState {

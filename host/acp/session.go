@@ -9,8 +9,6 @@ import (
 	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
-
-	"github.com/elfhost/elfhost/host"
 )
 
 // session is an open one.
@@ -18,6 +16,9 @@ type session struct {
 	*Session
 	client *Client
 	named  bool // by a turn
+
+	closing sync.Once
+	failed  error // of closing
 
 	mu       sync.Mutex
 	turn     *turn // that runs
@@ -138,13 +139,13 @@ func (s *server) drop(ctx context.Context, ses *session) error {
 		case <-ctx.Done():
 		}
 	}
-	err := ses.Close(ctx)
+	ses.closing.Do(func() { ses.failed = ses.Close(ctx) })
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.sessions[ses.ID] == ses {
 		delete(s.sessions, ses.ID)
 	}
-	return err
+	return ses.failed
 }
 
 func (s *server) newSession(ctx context.Context, q request, p *sdk.NewSessionRequest) (any, error) {
@@ -275,47 +276,4 @@ func (s *server) cancel(p *sdk.CancelNotification) (any, error) {
 		ses.turn.cancel()
 	}
 	return nil, nil
-}
-
-// modeTexts are the modes, in the order in which they are offered.
-var modeTexts = [...]struct {
-	mode       host.Mode
-	name, does string
-}{
-	{host.ModePlan, "Plan", "Reads and plans; nothing is changed"},
-	{host.ModeAsk, "Ask", "Asks before it changes or runs anything"},
-	{host.ModeAcceptEdits, "Accept edits", "Edits files of the workspace without asking; asks for the rest"},
-	{host.ModeAuto, "Auto", "Asks nothing"},
-}
-
-// modes are those that the policy allows.
-func (ses *session) modes() *sdk.SessionModeState {
-	st := &sdk.SessionModeState{CurrentModeId: sdk.SessionModeId(ses.Gate.Current())}
-	for _, m := range modeTexts {
-		if ses.Gate.Policy.ModeAllowed(string(m.mode)) == nil {
-			st.AvailableModes = append(st.AvailableModes, sdk.SessionMode{Id: sdk.SessionModeId(m.mode), Name: m.name, Description: sdk.Ptr(m.does)})
-		}
-	}
-	return st
-}
-
-func (s *server) setMode(p *sdk.SetSessionModeRequest) (any, error) {
-	ses, err := s.find(p.SessionId)
-	if err != nil {
-		return nil, err
-	}
-	if err := ses.switchTo(string(p.ModeId)); err != nil {
-		return nil, err
-	}
-	ses.client.update(sdk.SessionUpdate{ConfigOptionUpdate: &sdk.SessionConfigOptionUpdate{ConfigOptions: ses.options()}})
-	return sdk.SetSessionModeResponse{}, nil
-}
-
-// switchTo changes the mode, during a turn as well: it counts from the next call on.
-func (ses *session) switchTo(mode string) error {
-	if err := ses.Gate.Switch(host.Mode(clip(mode, 40))); err != nil {
-		return &Error{Invalid, err.Error()}
-	}
-	ses.client.update(sdk.SessionUpdate{CurrentModeUpdate: &sdk.SessionCurrentModeUpdate{CurrentModeId: sdk.SessionModeId(ses.Gate.Current())}})
-	return nil
 }

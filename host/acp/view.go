@@ -19,6 +19,7 @@ type shown struct {
 	tool     string
 	args     json.RawMessage
 	spec     host.Spec
+	agent    string // the sub-agent that makes it; "": the main one
 	path     string // of the host, that it is about; "" where it is about none
 	terminal string // that runs it
 	denied   []string
@@ -30,6 +31,9 @@ func (c *Client) event(e agent.Event) {
 	if e.Run != nil && e.From != "" {
 		c.mu.Lock()
 		c.runs[e.Run.Session] = e.From
+		if c.names[e.From] = e.Run.Name; e.Run.Name == "" {
+			c.names[e.From] = e.Run.Agent
+		}
 		c.mu.Unlock()
 	}
 	if e.From != "" && (e.Kind == agent.KindText || e.Kind == agent.KindThinking || e.Kind == agent.KindUsage || e.Kind == agent.KindPlan) {
@@ -120,6 +124,11 @@ func (c *Client) announce(key, tool string, args json.RawMessage) *shown {
 		sh = &shown{id: sdk.ToolCallId(key), tool: tool}
 		if s := c.ses.Load(); s.Tools != nil {
 			sh.spec, _ = s.Tools.Spec(tool)
+		}
+		if from, _, ok := strings.Cut(key, "/"); ok {
+			if sh.agent = c.names[from]; sh.agent == "" {
+				sh.agent = from
+			}
 		}
 		c.calls[key] = sh
 	}
@@ -228,7 +237,7 @@ func (c *Client) showTerminal(call, terminal string) {
 	c.mu.Lock()
 	var sh *shown
 	for key, s := range c.calls {
-		if key == call || strings.HasSuffix(key, "/"+call) && s.spec.Kind == host.KindExecute {
+		if key == c.key("", call) || strings.HasSuffix(key, "/"+call) && s.spec.Kind == host.KindExecute {
 			sh = s
 			sh.terminal = terminal
 			break

@@ -32,7 +32,7 @@ func TestSubAgentsInAnEditor(t *testing.T) {
 		switch {
 		case strings.HasPrefix(c.title, "Subagent"):
 			parent++
-		case strings.HasPrefix(c.title, "[") && strings.Contains(c.title, "] WriteFile "):
+		case c.title == "[a] WriteFile one.txt", c.title == "[b] WriteFile two.txt":
 			children++
 			if c.diff() == nil {
 				t.Errorf("without its diff: %+v", c)

@@ -58,7 +58,7 @@ func TestApprovedEdit(t *testing.T) {
 		t.Errorf("the answers were %q, %q", ids, names)
 	}
 	text := questionText(q)
-	for _, want := range []string{"EditFile wants to change a file", "oldText: world", "newText: moon", "asked by the model in step 2"} {
+	for _, want := range []string{"EditFile wants to change a file", "- world", "+ moon", "asked by the model in step 2"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the question lacks %q:\n%s", want, text)
 		}
