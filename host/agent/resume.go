@@ -43,6 +43,7 @@ func Resume(id string, j Journal, records []Record) (*Session, error) {
 	}
 	if !sound(s.messages) {
 		s.messages = Mend(s.messages)
+		s.rename()
 	}
 	return s, nil
 }

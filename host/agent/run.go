@@ -324,12 +324,7 @@ func (r *run) act(ctx context.Context, turn *model.Turn) (Stop, string, error) {
 // clean drops blocks that say nothing, and gives calls an ID of their own
 // where the model, or a server that imitates one, gave none or one twice.
 func (r *run) clean(blocks []model.Block) []model.Block {
-	used := map[string]bool{}
-	for _, m := range r.session.Messages() {
-		for _, c := range m.Calls() {
-			used[c.ID] = true
-		}
-	}
+	here := map[string]bool{}
 	var out []model.Block
 	for i, b := range blocks {
 		if empty(b) {
@@ -337,10 +332,12 @@ func (r *run) clean(blocks []model.Block) []model.Block {
 		}
 		if b.Call != nil {
 			c := *b.Call
-			if c.ID == "" || used[c.ID] {
-				c.ID = fmt.Sprintf("call_%d_%d_%d", len(used), r.step, i)
+			taken, n := r.session.used(c.ID)
+			for ; c.ID == "" || taken || here[c.ID]; n++ {
+				c.ID = fmt.Sprintf("call_%d_%d_%d", n, r.step, i)
+				taken, _ = r.session.used(c.ID)
 			}
-			used[c.ID] = true
+			here[c.ID] = true
 			b.Call = &c
 		}
 		out = append(out, b)

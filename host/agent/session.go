@@ -25,6 +25,7 @@ type Session struct {
 	running  bool
 	seq      int64
 	messages []model.Message
+	named    map[string]bool // IDs of the calls in messages
 	usage    Usage
 	results  map[string]model.CallResult // of the last message's calls, by ID
 	started  map[string]bool             // its calls that have entered their tool; true: it only looks
@@ -200,6 +201,7 @@ func (s *Session) apply(r Record) {
 	switch r.Kind {
 	case RecordMessage:
 		s.messages = append(s.messages, *r.Message)
+		s.name(*r.Message)
 		if r.Usage != nil {
 			s.usage = *r.Usage
 		}
@@ -226,10 +228,39 @@ func (s *Session) apply(r Record) {
 	case RecordCompact:
 		keep := s.messages[max(0, len(s.messages)-r.Keep):]
 		s.messages = append([]model.Message{*r.Message}, keep...)
+		s.rename()
 		if r.Usage != nil {
 			s.usage = *r.Usage
 		}
 	}
+}
+
+// name notes the IDs of a message's calls.
+func (s *Session) name(m model.Message) {
+	if s.named == nil {
+		s.named = map[string]bool{}
+	}
+	for _, b := range m.Blocks {
+		if b.Call != nil {
+			s.named[b.Call.ID] = true
+		}
+	}
+}
+
+// rename notes those of all messages anew.
+func (s *Session) rename() {
+	clear(s.named)
+	for _, m := range s.messages {
+		s.name(m)
+	}
+}
+
+// used reports whether a call of the conversation has the ID, and how many
+// have one.
+func (s *Session) used(id string) (bool, int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.named[id], len(s.named)
 }
 
 // settle turns the results of the last message's calls into the message that
