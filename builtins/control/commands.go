@@ -31,6 +31,9 @@ type Commands struct {
 	// Narrow is told what a command that is about to be carried out may use,
 	// until the run ends. Nil: allowed-tools has no effect.
 	Narrow func(ctx context.Context, patterns []policy.Pattern)
+	// Others are commands that lie in no file, such as the prompts of MCP
+	// servers; those of files win. Nil: there are none.
+	Others func() []Command
 }
 
 // Folder is a place where commands lie.
@@ -54,6 +57,9 @@ type Command struct {
 	Model       string
 	Tools       []string // allowed-tools; nil: not narrowed
 	Warnings    []string
+
+	// Fill makes the prompt of a command that lies in no file.
+	Fill func(ctx context.Context, words []string) (string, error)
 
 	narrowed bool
 	body     string
@@ -84,8 +90,20 @@ func (c *Commands) List(ctx context.Context, r policy.Rights) (out []Command) {
 			}
 		}
 	}
+	for _, cmd := range c.others() {
+		if !slices.ContainsFunc(out, func(have Command) bool { return have.Name == cmd.Name }) && len(out) < maxCommands {
+			out = append(out, cmd)
+		}
+	}
 	slices.SortFunc(out, func(a, b Command) int { return strings.Compare(a.Name, b.Name) })
 	return out
+}
+
+func (c *Commands) others() []Command {
+	if c.Others == nil {
+		return nil
+	}
+	return c.Others()
 }
 
 // find reads the command of a name.
@@ -103,6 +121,11 @@ func (c *Commands) find(ctx context.Context, r policy.Rights, name string) (Comm
 		case err != nil:
 			return Command{}, fmt.Errorf("reading the command %q: %w", name, err)
 		default:
+			return cmd, nil
+		}
+	}
+	for _, cmd := range c.others() {
+		if cmd.Name == name {
 			return cmd, nil
 		}
 	}

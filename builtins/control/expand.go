@@ -43,6 +43,12 @@ func (c *Commands) Expand(ctx context.Context, call host.Call, name, args string
 	x := &expander{commands: c, call: call, args: strings.TrimSpace(args)}
 	x.words = split(x.args)
 	x.out.Command = cmd
+	if cmd.Fill != nil {
+		if x.out.Text, err = cmd.Fill(ctx, x.words); err != nil {
+			return Expansion{}, err
+		}
+		return x.out, nil
+	}
 	parts := parse(cmd.body)
 	if x.args != "" && !usesAny(parts) {
 		parts = append(parts, part{literal, "\n\nArguments: ", 0}, part{all, "", 0})

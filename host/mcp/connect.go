@@ -243,41 +243,66 @@ type lostError struct{ why error }
 
 func (e *lostError) Error() string { return e.why.Error() }
 
-// list takes in what tools the server has.
+// list takes in what tools and prompts the server has.
 func (l *link) list(ctx context.Context, c *conn) error {
-	var raws []json.RawMessage
-	if c.caps.Tools == nil {
-		l.settle(nil, nil)
-		return nil
-	}
-	size, seen := 0, map[string]bool{"": true}
-	for cursor := ""; ; {
-		raw, err := c.request(ctx, func(ctx context.Context) error {
+	var raws, more []json.RawMessage
+	var err error
+	if c.caps.Tools != nil {
+		raws, err = c.pages(ctx, "tools", func(ctx context.Context, cursor mcp.Cursor) error {
 			var req mcp.ListToolsRequest
-			req.Params.Cursor = mcp.Cursor(cursor)
+			req.Params.Cursor = cursor
 			_, err := c.rpc.ListToolsByPage(ctx, req)
 			return err
 		})
 		if err != nil {
-			return fmt.Errorf("listing its tools: %w", err)
+			return err
 		}
-		var page struct {
-			Tools []json.RawMessage `json:"tools"`
-			Next  string            `json:"nextCursor"`
+	}
+	if c.caps.Prompts != nil {
+		more, err = c.pages(ctx, "prompts", func(ctx context.Context, cursor mcp.Cursor) error {
+			var req mcp.ListPromptsRequest
+			req.Params.Cursor = cursor
+			_, err := c.rpc.ListPromptsByPage(ctx, req)
+			return err
+		})
+		if err != nil { // they are not worth the tools
+			l.c.log(l.s.Name, "error", err.Error())
 		}
+	}
+	defs, refused := defineAll(l.s.Name, raws, l.wants)
+	l.settle(defs, refused, more[:min(len(more), maxPrompts)], c.caps.Resources != nil)
+	return nil
+}
+
+// pages takes a listing in, page by page. A cursor that does not advance is
+// the end.
+func (c *conn) pages(ctx context.Context, what string, ask func(context.Context, mcp.Cursor) error) (out []json.RawMessage, err error) {
+	size, seen := 0, map[string]bool{"": true}
+	for cursor := ""; ; {
+		raw, err := c.request(ctx, func(ctx context.Context) error { return ask(ctx, mcp.Cursor(cursor)) })
+		if err != nil {
+			return nil, fmt.Errorf("listing its %s: %w", what, err)
+		}
+		var page map[string]json.RawMessage
+		var some []json.RawMessage
+		var next string
 		if err := json.Unmarshal(raw, &page); err != nil {
-			return fmt.Errorf("reading its list of tools: %w", err)
+			return nil, fmt.Errorf("reading its list of %s: %w", what, err)
 		}
-		if size += len(raw); size > maxListing || len(raws)+len(page.Tools) > maxTools {
-			return fmt.Errorf("it lists too much: more than %d tools or %d MiB", maxTools, maxListing>>20)
+		for key, to := range map[string]any{what: &some, "nextCursor": &next} {
+			if v, ok := page[key]; ok {
+				if err := json.Unmarshal(v, to); err != nil {
+					return nil, fmt.Errorf("reading its list of %s: %w", what, err)
+				}
+			}
 		}
-		raws = append(raws, page.Tools...)
-		if cursor = page.Next; seen[cursor] || len(seen) > maxPages {
-			break // the end, or a cursor that does not advance
+		if size += len(raw); size > maxListing || len(out)+len(some) > maxTools {
+			return nil, fmt.Errorf("it lists too much: more than %d %s or %d MiB", maxTools, what, maxListing>>20)
+		}
+		out = append(out, some...)
+		if cursor = next; seen[cursor] || len(seen) > maxPages {
+			return out, nil
 		}
 		seen[cursor] = true
 	}
-	defs, refused := defineAll(l.s.Name, raws, l.wants)
-	l.settle(defs, refused)
-	return nil
 }

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -33,7 +34,10 @@ type link struct {
 	held    map[string]*definition // new or altered, waiting for a person
 	offered map[string]*definition // in the registry
 	refused []string
-	asking  string // digests of the change that a person is being asked about
+	prompts []json.RawMessage // as the server wrote them
+	reads   bool              // it has resources
+	reader  bool              // the tool that reads them is in the registry
+	asking  string            // digests of the change that a person is being asked about
 }
 
 // attempt is a start that callers wait for together.
@@ -186,6 +190,12 @@ func (l *link) status() Status {
 	for _, d := range l.held {
 		s.Held = append(s.Held, d.Spec.Name)
 	}
+	for _, p := range prompts(l.s.Name, l.prompts) {
+		s.Prompts = append(s.Prompts, p.Name)
+	}
+	if l.reader {
+		s.Tools = append(s.Tools, Name(l.s.Name, readResource))
+	}
 	slices.Sort(s.Tools)
 	slices.Sort(s.Held)
 	switch {
@@ -235,6 +245,7 @@ func (l *link) offer() {
 			delete(l.offered, tool)
 		}
 	}
+	l.offerReader(reg)
 	var fresh []host.Tool
 	for _, tool := range slices.Sorted(maps.Keys(now)) {
 		if l.offered[tool] == nil {
@@ -252,6 +263,20 @@ func (l *link) offer() {
 		} else if line := fmt.Sprintf("%s: %v", d.Tool, err); len(l.refused) < maxRefused && !slices.Contains(l.refused, line) {
 			l.refused = append(l.refused, line)
 		}
+	}
+}
+
+// offerReader offers the tool that reads resources, where there are some and
+// the server has no tool of that name. It is called with the lock held.
+func (l *link) offerReader(reg *host.Registry) {
+	_, taken := l.agreed[readResource]
+	want := l.reads && !taken && l.wants(readResource)
+	switch {
+	case want && !l.reader:
+		l.reader = reg.Add(&reader{l}) == nil
+	case !want && l.reader:
+		reg.Remove(Name(l.s.Name, readResource))
+		l.reader = false
 	}
 }
 
@@ -274,7 +299,7 @@ func (l *link) restore() error {
 	defs, refused := defineAll(l.s.Name, p.Tools, func(string) bool { return true })
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.pinned, l.refused = true, refused
+	l.pinned, l.refused, l.prompts, l.reads = true, refused, p.Prompts, p.Resources
 	for _, d := range defs {
 		l.agreed[d.Tool] = d
 	}
@@ -284,10 +309,12 @@ func (l *link) restore() error {
 
 // settle takes a listing in. The first one that a server ever gives is agreed
 // to by whoever added the server; after that, what is new or different is held.
-func (l *link) settle(defs []*definition, refused []string) {
+func (l *link) settle(defs []*definition, refused []string, prompts []json.RawMessage, resources bool) {
 	l.mu.Lock()
 	first := !l.pinned && l.listed == nil
 	l.listed, l.held, l.refused = map[string]bool{}, map[string]*definition{}, refused
+	other := l.reads != resources || !slices.EqualFunc(l.prompts, prompts, func(a, b json.RawMessage) bool { return string(a) == string(b) })
+	l.prompts, l.reads = prompts, resources
 	for _, d := range defs {
 		l.listed[d.Tool] = true
 		have, ok := l.agreed[d.Tool]
@@ -301,7 +328,7 @@ func (l *link) settle(defs []*definition, refused []string) {
 	}
 	l.offer()
 	var err error
-	if first {
+	if first || other {
 		err = l.writePins()
 	}
 	change, key := l.change()

@@ -123,6 +123,7 @@ type Status struct {
 	Server  string   `json:"server,omitempty"` // what it calls itself, and its version
 	Version string   `json:"protocol,omitempty"`
 	Tools   []string `json:"tools"`
+	Prompts []string `json:"prompts,omitempty"`
 	Held    []string `json:"held,omitempty"`    // changed definitions that wait for a person
 	Refused []string `json:"refused,omitempty"` // tools that cannot be offered, with the reason
 }

@@ -34,7 +34,7 @@ func (c *conn) watch(token string, f func(progress)) {
 func (c *conn) notified(n mcp.JSONRPCNotification) {
 	f := n.Params.AdditionalFields
 	switch n.Method {
-	case string(mcp.MethodNotificationToolsListChanged):
+	case string(mcp.MethodNotificationToolsListChanged), string(mcp.MethodNotificationPromptsListChanged):
 		c.announce()
 	case "notifications/progress":
 		c.mu.Lock()

@@ -14,6 +14,10 @@ type pinned struct {
 	Server string            `json:"server"`
 	Digest string            `json:"digest"` // of the Server that gave them
 	Tools  []json.RawMessage `json:"tools"`  // as the server wrote them
+	// Prompts and Resources are what the server had last time. Nobody agreed to
+	// them: a person picks a prompt, and a resource is read by a tool of ours.
+	Prompts   []json.RawMessage `json:"prompts,omitempty"`
+	Resources bool              `json:"resources,omitempty"`
 }
 
 func (l *link) pinFile() string {
@@ -57,7 +61,7 @@ func (l *link) writePins() error {
 	if l.c.opt.Pins == "" {
 		return nil
 	}
-	p := pinned{Server: l.s.Name, Digest: l.s.Digest(), Tools: []json.RawMessage{}}
+	p := pinned{Server: l.s.Name, Digest: l.s.Digest(), Tools: []json.RawMessage{}, Prompts: l.prompts, Resources: l.reads}
 	for _, d := range l.agreed {
 		p.Tools = append(p.Tools, d.Raw)
 	}

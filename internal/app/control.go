@@ -28,7 +28,7 @@ func controlTools(_ context.Context, a *App) ([]host.Tool, error) {
 // commandTools offers the commands of the user's folder, and of the project's
 // once the person trusts it.
 func commandTools(_ context.Context, a *App) ([]host.Tool, error) {
-	a.Commands = &control.Commands{Tree: a.Tree, Registry: a.registryOf, Narrow: a.narrow}
+	a.Commands = &control.Commands{Tree: a.Tree, Registry: a.registryOf, Narrow: a.narrow, Others: a.serverPrompts}
 	if own, ok := a.userCommands(); ok {
 		a.Commands.Folders = append(a.Commands.Folders, own)
 	}
