@@ -15,6 +15,7 @@ import (
 	"github.com/elfhost/elfhost/internal/fault"
 	"github.com/elfhost/elfhost/skillhub"
 	"github.com/elfhost/elfhost/skillhub/direct"
+	"github.com/elfhost/elfhost/skillhub/hub"
 	"github.com/elfhost/elfhost/skillhub/keep"
 	packfile "github.com/elfhost/elfhost/skillhub/pack"
 	"github.com/elfhost/elfhost/skillhub/sign"
@@ -28,6 +29,8 @@ var sources = map[skillhub.RefKind]func(*App, InstallOptions) (skillhub.Source, 
 	skillhub.URL: func(a *App, _ InstallOptions) (skillhub.Source, error) {
 		return direct.Web{HTTP: a.HTTP, Rights: a.personal}, a.online()
 	},
+	skillhub.Named: func(a *App, _ InstallOptions) (skillhub.Source, error) { return a.Hubs() },
+	skillhub.OCI:   func(a *App, _ InstallOptions) (skillhub.Source, error) { return a.Registries() },
 }
 
 func (a *App) source(k skillhub.RefKind, o InstallOptions) (skillhub.Source, error) {
@@ -40,21 +43,10 @@ func (a *App) source(k skillhub.RefKind, o InstallOptions) (skillhub.Source, err
 
 // online is an error where the network may not be used.
 func (a *App) online() error {
-	if why := a.offline(); why != "" {
+	if why := a.Offline(); why != "" {
 		return fmt.Errorf("%w: %s", skillhub.ErrOffline, why)
 	}
 	return nil
-}
-
-// offline says why the network may not be used; "" is that it may.
-func (a *App) offline() string {
-	switch {
-	case a.Config.Offline:
-		return "offline = true in config.toml"
-	case a.Policy.Network().Off:
-		return `the policy says network = "off"`
-	}
-	return ""
 }
 
 // personal are the rights for what a person typed, under the policy.
@@ -116,7 +108,7 @@ func installFault(ref skillhub.Ref, err error) error {
 		return fault.Wrap("E1320", "--without-scripts installs the rest", err)
 	case errors.Is(err, packfile.ErrRefused):
 		return fault.Wrap("E1320", "", err)
-	case errors.Is(err, sign.ErrSignature), errors.Is(err, skillhub.ErrMismatch):
+	case errors.Is(err, sign.ErrSignature):
 		return fault.Wrap("E1321", "do not install it; tell whoever publishes it", err)
 	case errors.Is(err, sign.ErrPin):
 		return fault.Wrap("E1321", "if you know from elsewhere that the key changed: `elfhost key forget PUBLISHER`, then install again", err)
@@ -124,10 +116,16 @@ func installFault(ref skillhub.Ref, err error) error {
 		return fault.Wrap("E1323", "", err)
 	case errors.Is(err, keep.ErrEdited):
 		return fault.Wrap("E1323", "move the folder away, and install again", err)
+	case ref.Kind == skillhub.Named:
+		return HubFault(err)
+	case ref.Kind == skillhub.OCI:
+		return RegistryFault(err)
+	case errors.Is(err, skillhub.ErrMismatch):
+		return fault.Wrap("E1321", "do not install it; tell whoever publishes it", err)
 	case errors.Is(err, skillhub.ErrNotFound):
 		return fault.Wrap("E1324", "", err)
-	case errors.Is(err, skillhub.ErrOffline), errors.Is(err, skillhub.ErrExpired):
-		return fault.Wrap("E1324", "what is installed keeps working", err)
+	case errors.Is(err, skillhub.ErrOffline):
+		return fault.Wrap("E1605", "what is installed keeps working", err)
 	case errors.Is(err, skillhub.ErrRollback):
 		return fault.Wrap("E1322", "", err)
 	case errors.Is(err, abi.ErrDenied):
@@ -138,6 +136,21 @@ func installFault(ref skillhub.Ref, err error) error {
 	return fault.Wrap("E1325", "", err)
 }
 
-// hubAddress is where a hub of the person's is. A hub that is not known here
-// has none.
-func (a *App) hubAddress(string) string { return "" }
+// hubAddress is where a hub of the person's is, as policies name it; "" where
+// it is not known here.
+func (a *App) hubAddress(name string) string {
+	known, err := a.Paths.Hubs()
+	if err != nil {
+		return ""
+	}
+	for _, h := range known {
+		switch {
+		case h.Name != name:
+		case hub.IsURL(h.Location):
+			return h.Location
+		default:
+			return "file://" + filepath.ToSlash(h.Location)
+		}
+	}
+	return ""
+}
