@@ -40,6 +40,22 @@ func TestAddIsAllOrNone(t *testing.T) {
 	}
 }
 
+func TestReplace(t *testing.T) {
+	r := registry(t, Options{}, builtin("a"), builtin("b"), builtin("c"))
+	if err := r.Replace([]string{"a", "b"}, builtin("B"), builtin("d")); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(r.Names(), " "); got != "c B d" {
+		t.Errorf("names: %s", got)
+	}
+	if err := r.Replace([]string{"B"}, builtin("e"), builtin("C")); err == nil || !r.Has("B") || r.Has("e") {
+		t.Errorf("a taken name: %v; it has %v", err, r.Names())
+	}
+	if err := r.Filter(func(Spec) bool { return true }).Replace(nil); err == nil {
+		t.Error("a view is changed")
+	}
+}
+
 func TestRemoveGetHas(t *testing.T) {
 	r := registry(t, Options{}, builtin("b"), builtin("a"), builtin("c"))
 	if got := strings.Join(r.Names(), ""); got != "bac" || len(r.All()) != 3 {

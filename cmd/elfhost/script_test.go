@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/elfhost/elfhost/internal/kit/quickjs"
 	"github.com/elfhost/elfhost/plugins"
 )
 
@@ -47,7 +48,14 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
 		RequireExplicitExec: false,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"unhex": unhex, "packed": packed, "exits": exits},
+		Condition: func(name string) (bool, error) {
+			if name != "javascript" {
+				return false, fmt.Errorf("there is no condition %q", name)
+			}
+			_, err := quickjs.Engine()
+			return err == nil, nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"unhex": unhex, "packed": packed, "exits": exits},
 		Setup: func(e *testscript.Env) error {
 			home := filepath.Join(e.WorkDir, ".home")
 			e.Setenv("ELFHOST_HOME", home)
