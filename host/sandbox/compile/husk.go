@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/experimental"
 
 	"github.com/elfhost/elfhost/host/sandbox/wasmbin"
 )
@@ -71,6 +73,8 @@ func compileOne(ctx context.Context, dir string, module []byte) (string, error) 
 		return "", err
 	}
 	rt := wazero.NewRuntimeWithConfig(ctx, compiler().WithCompilationCache(cache))
+	// The code is the same however many work on it.
+	ctx = experimental.WithCompilationWorkers(ctx, runtime.GOMAXPROCS(0))
 	if _, err := rt.CompileModule(ctx, module); err != nil {
 		return "", &rejected{err}
 	}
