@@ -76,8 +76,8 @@ can change the sources acts within what you granted to the plugin.`,
 	return c
 }
 
-// round is one build and what follows. Sessions get the build first: the
-// person waits for them.
+// round is one build and what follows. The machine code is made here, once;
+// sessions are told when it is there, and then the cases run.
 func (d *dev) round(ctx context.Context) error {
 	if err := build(ctx, d.s, d.dir); err != nil {
 		return err
@@ -94,18 +94,21 @@ func (d *dev) round(ctx context.Context) error {
 	if err != nil {
 		return fault.Wrap("E1312", "`docs/plugin-authors.md` shows what a case holds", err)
 	}
-	if err := d.keep(pkg); err != nil {
-		return err
+	missing := kit.Missing(pkg, in)
+	if len(missing) == 0 {
+		lacks, err := d.cases(ctx, pkg, cases)
+		if !lacks {
+			return err
+		}
 	}
 	proposed, err := kit.Propose(ctx, pkg, cases, d.self, cacheDir(d.paths))
 	if err != nil {
 		return fault.Wrap("E1302", "", err)
 	}
-	proposed = withMissing(proposed, kit.Missing(pkg, in))
-	if len(proposed) > 0 {
+	if proposed = withMissing(proposed, missing); len(proposed) > 0 {
 		return d.propose(proposed)
 	}
-	return d.cases(ctx, pkg, cases)
+	return fault.New("E1312", "", "cases failed")
 }
 
 // keep tells the sessions, once for each build.
@@ -138,18 +141,30 @@ func (d *dev) propose(needs []abi.Need) error {
 	return err
 }
 
-func (d *dev) cases(ctx context.Context, pkg sandbox.Package, cases []golden.Case) (err error) {
+// cases makes the build ready, hands it to sessions and runs the cases. lacks: some failed, or used what the manifest does not ask
+// for, so it is worth finding out what it lacks.
+func (d *dev) cases(ctx context.Context, pkg sandbox.Package, cases []golden.Case) (lacks bool, err error) {
 	start := time.Now()
 	b, err := kit.Open(ctx, pkg, d.self, cacheDir(d.paths))
 	if err != nil {
-		return fault.Wrap("E1302", "", err)
+		return false, fault.Wrap("E1302", "", err)
 	}
 	defer func() { err = errors.Join(err, b.Close(context.WithoutCancel(ctx))) }()
-	if failed := runCases(ctx, d.s, b, cases, false); failed > 0 {
-		return fault.New("E1312", "", "%d of %d cases failed", failed, len(cases))
+	if err := b.Plugin.Warm(ctx, nil); err != nil {
+		return false, fault.Wrap("E1302", "", err)
+	}
+	if err := d.keep(pkg); err != nil {
+		return false, err
+	}
+	uncovered, err := b.Uncovered()
+	if err != nil {
+		return false, err
+	}
+	if failed := runCases(ctx, d.s, b, cases, false); failed > 0 || uncovered() {
+		return true, nil
 	}
 	fmt.Fprintf(d.s.err, "elfhost: %d cases are well, in %v\n", len(cases), time.Since(start).Round(10*time.Millisecond))
-	return nil
+	return false, nil
 }
 
 // withMissing adds what the module imports and no case used.

@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/tetratelabs/wazero"
@@ -17,8 +19,10 @@ import (
 	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/sandbox"
 	"github.com/elfhost/elfhost/internal/app"
+	"github.com/elfhost/elfhost/internal/config"
 	"github.com/elfhost/elfhost/internal/kit"
 	"github.com/elfhost/elfhost/internal/kit/quickjs"
+	"github.com/elfhost/elfhost/pdk/golden"
 )
 
 // Kit measures how long authors wait: from nothing to a tested plugin, and for
@@ -30,7 +34,7 @@ func Kit(ctx context.Context, w io.Writer) error {
 	}
 	defer os.RemoveAll(dir)
 	b := &kitBench{w, dir}
-	return errors.Join(b.first(ctx), b.script(ctx))
+	return errors.Join(b.first(ctx), b.script(ctx), b.dev(ctx, "js", "plugin.js"), b.dev(ctx, "go", "main.go"))
 }
 
 type kitBench struct {
@@ -114,6 +118,106 @@ func (b *kitBench) script(ctx context.Context) error {
 	Figure(b.w, "kit.js_call_of_boot_eval_call", float64(t[0])/float64(t[1]), 0.25)
 	fmt.Fprintf(b.w, "  (boot, evaluate and call on the bare engine: %.2f ms)\n", ms(t[1]))
 	return failed
+}
+
+// dev measures from saving a source to the first answer of the new build in a
+// session that was there before: what `plugin dev` and a chat do.
+func (b *kitBench) dev(ctx context.Context, lang, source string) error {
+	root := filepath.Join(b.dir, "dev-"+lang)
+	dir := filepath.Join(root, "greet")
+	if _, err := kit.New(dir, lang, "hello"); err != nil {
+		return err
+	}
+	paths := config.Paths{Config: filepath.Join(root, "config"), State: filepath.Join(root, "state"), Cache: filepath.Join(root, "cache")}
+	for _, d := range []string{paths.Config, paths.State, paths.Cache, filepath.Join(root, "ws")} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			return err
+		}
+	}
+	build := func(ctx context.Context) error {
+		_, err := kit.Build(ctx, dir, io.Discard)
+		if missing := new(kit.MissingToolchain); errors.As(err, &missing) {
+			return err
+		}
+		pkg, _, err := app.ReadPackage(dir)
+		if err != nil {
+			return err
+		}
+		return devRound(ctx, paths, dir, pkg)
+	}
+	if err := build(ctx); err != nil {
+		fmt.Fprintf(b.w, "kit.dev_%s: skipped: %v\n", lang, err)
+		return nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	a, err := app.Open(ctx, app.Options{
+		Dir: filepath.Join(root, "ws"), Paths: &paths, Env: func(string) string { return "" }, Compiler: self,
+		Plugins: []string{dir}, Follow: true, Allow: []string{"greet greet"},
+	})
+	if err != nil {
+		return err
+	}
+	defer a.Close(ctx)
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	go kit.Watch(watching, dir, build)
+	file := filepath.Join(dir, source)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	var took []time.Duration
+	for _, word := range []string{"Hello", "Good day", "Welcome", "Hail", "Hi"} {
+		next := strings.Replace(string(text), "Hello", word, 1)
+		start := time.Now()
+		if err := os.WriteFile(file, []byte(next), 0o644); err != nil {
+			return err
+		}
+		for {
+			r := a.Registry.Invoke(ctx, host.Call{ID: "1", Tool: "greet", Args: json.RawMessage(`{"name":"Ada"}`)})
+			if strings.HasPrefix(r.Text(), word+",") {
+				break
+			}
+			if time.Since(start) > time.Minute {
+				return fmt.Errorf("%s: the new build does not come; the tool answers %q", lang, r.Text())
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		took = append(took, time.Since(start))
+	}
+	took = took[1:] // the first is the build that was there
+	slices.Sort(took)
+	Figure(b.w, "kit.dev_"+lang+"_save_to_answer_s", took[len(took)/2].Seconds(), 2)
+	return nil
+}
+
+// devRound is what plugin dev does with a build.
+func devRound(ctx context.Context, paths config.Paths, dir string, pkg sandbox.Package) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	cases, err := golden.Read(dir)
+	if err != nil {
+		return err
+	}
+	b, err := kit.Open(ctx, pkg, self, filepath.Join(paths.Cache, "wasm"))
+	if err != nil {
+		return err
+	}
+	if err := b.Plugin.Warm(ctx, nil); err != nil {
+		return err
+	}
+	if _, err := app.KeepBuild(paths, dir, pkg); err != nil {
+		return err
+	}
+	for _, c := range cases {
+		_ = b.Run(ctx, c) // the greeting is another than the cases'
+	}
+	return b.Close(ctx)
 }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -54,6 +54,18 @@ func Propose(ctx context.Context, pkg sandbox.Package, cases []golden.Case, comp
 	return p.needs(), nil
 }
 
+// Uncovered watches the calls that follow. It returns a function that reports
+// whether one used what the manifest does not ask for.
+func (b *Bench) Uncovered() (func() bool, error) {
+	declared, err := policy.FromNeeds(b.pkg.Manifest.Needs)
+	if err != nil {
+		return nil, err
+	}
+	found := false
+	b.seen = func(u policy.Use, _ error) { found = found || declared.Check(u) != nil }
+	return func() bool { return found }, nil
+}
+
 // ProposeFor is the need that would cover one use; false when none can.
 func ProposeFor(u policy.Use) (abi.Need, bool) {
 	var p proposal
