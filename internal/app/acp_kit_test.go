@@ -19,15 +19,18 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/elfhost/elfhost/host/reach"
+	"github.com/elfhost/elfhost/host/sandbox/compile"
 	"github.com/elfhost/elfhost/internal/app"
 )
 
-// TestMain is also the helper of the kernel sandbox, and an MCP server.
+// TestMain is also the helper of the kernel sandbox, the compiler, and an MCP server.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
 		case reach.SandboxVerb:
 			os.Exit(reach.SandboxMain(os.Args[2:]))
+		case compile.Verb:
+			os.Exit(compile.Child(os.Args[2:], os.Stdin, os.Stderr))
 		case mcpVerb:
 			os.Exit(mcpServer())
 		}

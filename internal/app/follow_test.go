@@ -12,18 +12,10 @@ import (
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/policy"
-	"github.com/elfhost/elfhost/host/sandbox/compile"
 	"github.com/elfhost/elfhost/internal/app"
 	"github.com/elfhost/elfhost/internal/config"
 	"github.com/elfhost/elfhost/internal/conformance"
 )
-
-func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == compile.Verb {
-		os.Exit(compile.Child(os.Args[2:], os.Stdin, os.Stderr))
-	}
-	os.Exit(m.Run())
-}
 
 // project is a plugin's folder, and a place for the state of sessions.
 type project struct {
