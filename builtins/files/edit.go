@@ -52,6 +52,12 @@ func (r *room) edit(ctx context.Context, c host.Call) (abi.Result, error) {
 	if err != nil {
 		return r.failure(ctx, c, a.Path, t, err)
 	}
+	if res, err := r.editLarge(ctx, c, t, a); res != nil || err != nil {
+		if err != nil {
+			return r.failure(ctx, c, a.Path, t, err)
+		}
+		return *res, nil
+	}
 	d, res, err := r.load(ctx, c, t)
 	if err != nil {
 		return r.failure(ctx, c, a.Path, t, err)
@@ -174,17 +180,11 @@ func diffOf(name string, text []byte, parts [][]byte, at, put []span, first int)
 // save replaces the file, unless it is no longer the one that was read.
 func (r *room) save(ctx context.Context, c host.Call, d *document, parts [][]byte) error {
 	raw, size := encode(parts, d.verdict)
-	info, err := r.tree.WriteFile(ctx, c.Rights, d.name, reach.NewPieces(raw...), reach.WriteOptions{
-		Before: func(now fs.FileInfo) error {
-			if now == nil {
-				return fmt.Errorf("%s was removed while it was edited; nothing was written: read it again", d.show)
-			}
-			if now.Size() != d.info.Size() || !now.ModTime().Equal(d.info.ModTime()) {
-				return fmt.Errorf("%s changed while it was edited; nothing was written: read it again", d.show)
-			}
-			return nil
-		},
-	})
+	pieces := make([]reach.Piece, len(raw))
+	for i := range raw {
+		pieces[i].Data = raw[i]
+	}
+	info, err := r.tree.WriteFile(ctx, c.Rights, d.name, reach.NewPieces(pieces...), reach.WriteOptions{Before: stillThere(d.target, d.info)})
 	if err != nil {
 		return err
 	}
@@ -194,6 +194,19 @@ func (r *room) save(ctx context.Context, c host.Call, d *document, parts [][]byt
 	}
 	r.state.Saw(d.name, stampWritten(info, whole))
 	return nil
+}
+
+// stillThere refuses to replace a file that is no longer the one that was read.
+func stillThere(t target, was fs.FileInfo) func(fs.FileInfo) error {
+	return func(now fs.FileInfo) error {
+		if now == nil {
+			return fmt.Errorf("%s was removed while it was edited; nothing was written: read it again", t.show)
+		}
+		if now.Size() != was.Size() || !now.ModTime().Equal(was.ModTime()) {
+			return fmt.Errorf("%s changed while it was edited; nothing was written: read it again", t.show)
+		}
+		return nil
+	}
 }
 
 // encode gives the parts the file's encoding.
