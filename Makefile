@@ -5,7 +5,7 @@ VERSION ?= $(shell git describe --tags --always 2>/dev/null || echo devel)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 
-.PHONY: demo test check build plugins javascript grammars install dist bench bench-tools bench-mcp conformance abi-conformance bench-sandbox bench-foreign bench-kit bench-agent crash docs fuzz clean race
+.PHONY: demo test check build plugins javascript grammars install dist bench bench-tools bench-mcp conformance abi-conformance bench-sandbox bench-foreign bench-kit bench-hub bench-agent crash docs fuzz clean race
 
 demo: build ## build everything and show the main job, without a key
 	./$(BIN) demo
@@ -61,6 +61,9 @@ bench-sandbox: ## isolated calls against MCP, Extism and raw wazero
 bench-tools: ## the native tools against ripgrep, sed, cp and a bare shell
 	$(GO) run ./internal/bench/tools
 	@$(GO) test -count=1 -v -run 'TestExtractedText|TestGoRecall|TestCtagsRecall' ./plugins/webfetch ./builtins/outline | grep -E '^figure|SKIP|is not installed|lacks|FAIL' || true
+
+bench-hub: ## searching, refreshing and serving a hub of 100,000 packages; installing
+	$(GO) run ./internal/bench/hub
 
 bench-agent: ## the loop and its sessions against the bare engine that keeps them
 	$(GO) run ./internal/bench/agent

@@ -89,8 +89,8 @@ type Listing struct {
 	Description string     `json:"description,omitempty"`
 	Kind        Kind       `json:"kind"`
 	Needs       []abi.Need `json:"needs,omitempty"`
-	Tools       []string   `json:"tools,omitempty"` // their names
-	Digest      Digest     `json:"digest"`          // of the archive
+	Tools       []string   `json:"tools,omitempty"`  // their names
+	Digest      Digest     `json:"digest,omitempty"` // of the archive; a search does not know it
 	Size        int64      `json:"size"`
 	Published   time.Time  `json:"published,omitzero"`
 	Installs    int64      `json:"installs,omitempty"`

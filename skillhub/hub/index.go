@@ -3,10 +3,10 @@ package hub
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -17,31 +17,37 @@ import (
 	"github.com/elfhost/elfhost/skillhub"
 )
 
-// The index is lines of JSON under gzip: a head, then one row a package, by
-// name. It says of each package's newest version what a search shows, and
-// leaves the digest to the package's document: digests are what no compression
-// makes smaller.
+// The index is lines of JSON under gzip: a head, then the publishers, then one
+// row a package, by name. It says of each package's newest version what a
+// search shows, and leaves the digest to the package's document: digests are
+// what no compression makes smaller, and neither are keys, which are there once.
 type indexHead struct {
-	Format int `json:"elfhost-index"` // 1
-	Rows   int `json:"rows"`
+	Format     int `json:"elfhost-index"` // 1
+	Publishers int `json:"publishers"`
+	Rows       int `json:"rows"`
+}
+
+// indexPublisher is a publisher with one of its keys.
+type indexPublisher struct {
+	Name  string `json:"p,omitempty"`
+	KeyID string `json:"k,omitempty"`
 }
 
 // indexRow has short keys, since it is downloaded by everybody.
 type indexRow struct {
-	Name        string     `json:"n"`
-	Version     string     `json:"v"`
-	Publisher   string     `json:"p,omitempty"`
-	KeyID       string     `json:"k,omitempty"`
-	Description string     `json:"d,omitempty"`
-	Kind        string     `json:"t"`
-	Needs       []needsRow `json:"c,omitempty"`
-	Tools       []string   `json:"u,omitempty"`
-	Size        int64      `json:"s,omitempty"`
-	Installs    int64      `json:"i,omitempty"`
+	Name        string    `json:"n"`
+	Version     string    `json:"v"`
+	Publisher   int       `json:"p"` // the number of its line, from 0
+	Description string    `json:"d,omitempty"`
+	Kind        string    `json:"t"`
+	Needs       []needRow `json:"c,omitempty"`
+	Tools       []string  `json:"u,omitempty"`
+	Size        int64     `json:"s,omitempty"`
+	Installs    int64     `json:"i,omitempty"`
 }
 
-// needsRow is a need without its reason, which the install screen shows.
-type needsRow struct {
+// needRow is a need without its reason, which the install screen shows.
+type needRow struct {
 	Cap   abi.Capability `json:"c"`
 	Scope []string       `json:"s,omitempty"`
 }
@@ -52,13 +58,13 @@ const (
 	maxIndexRow = 64 << 10
 )
 
-func rowOf(l skillhub.Listing) indexRow {
+func rowOf(l skillhub.Listing, publisher int) indexRow {
 	r := indexRow{
-		Name: l.Name, Version: l.Version, Publisher: l.Publisher, KeyID: l.KeyID, Description: short(l.Description, maxIndexDescription),
+		Name: l.Name, Version: l.Version, Publisher: publisher, Description: short(l.Description, maxIndexDescription),
 		Kind: string(l.Kind), Tools: l.Tools, Size: l.Size, Installs: l.Installs,
 	}
 	for _, n := range l.Needs {
-		r.Needs = append(r.Needs, needsRow{n.Cap, n.Scope})
+		r.Needs = append(r.Needs, needRow{n.Cap, n.Scope})
 	}
 	return r
 }
@@ -73,9 +79,9 @@ func short(s string, n int) string {
 	return strings.ToValidUTF8(s[:n], "") + "…"
 }
 
-func (r indexRow) listing() skillhub.Listing {
+func (r indexRow) listing(p indexPublisher) skillhub.Listing {
 	l := skillhub.Listing{
-		Name: r.Name, Version: r.Version, Publisher: r.Publisher, KeyID: r.KeyID, Description: r.Description,
+		Name: r.Name, Version: r.Version, Publisher: p.Name, KeyID: p.KeyID, Description: r.Description,
 		Kind: skillhub.Kind(r.Kind), Tools: r.Tools, Size: r.Size, Installs: r.Installs,
 	}
 	for _, n := range r.Needs {
@@ -94,11 +100,25 @@ func EncodeIndex(rows []skillhub.Listing) ([]byte, error) {
 	}
 	enc := json.NewEncoder(z)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(indexHead{1, len(rows)}); err != nil {
+	numbers := map[indexPublisher]int{}
+	var publishers []indexPublisher
+	for _, l := range rows {
+		p := indexPublisher{l.Publisher, l.KeyID}
+		if _, ok := numbers[p]; !ok {
+			numbers[p] = len(publishers)
+			publishers = append(publishers, p)
+		}
+	}
+	if err := enc.Encode(indexHead{1, len(publishers), len(rows)}); err != nil {
 		return nil, err
 	}
+	for _, p := range publishers {
+		if err := enc.Encode(p); err != nil {
+			return nil, err
+		}
+	}
 	for _, l := range rows {
-		if err := enc.Encode(rowOf(l)); err != nil {
+		if err := enc.Encode(rowOf(l, numbers[indexPublisher{l.Publisher, l.KeyID}])); err != nil {
 			return nil, err
 		}
 	}
@@ -130,57 +150,62 @@ func decodeIndex(b []byte, yield func(skillhub.Listing) bool) error {
 	text := &io.LimitedReader{R: z, N: maxIndexText}
 	lines := bufio.NewScanner(text)
 	lines.Buffer(make([]byte, 4096), maxIndexRow)
+	next := func(into any) error {
+		if !lines.Scan() {
+			return cmp.Or(lines.Err(), io.ErrUnexpectedEOF)
+		}
+		return json.Unmarshal(lines.Bytes(), into)
+	}
 	var head indexHead
-	if !lines.Scan() {
-		return errors.Join(errors.New("it has no head"), lines.Err())
+	if err := next(&head); err != nil {
+		return fmt.Errorf("its head: %w", err)
 	}
-	if err := json.Unmarshal(lines.Bytes(), &head); err != nil {
-		return err
-	}
-	if head.Format != 1 || head.Rows < 0 || head.Rows > maxRows {
+	if head.Format != 1 || head.Rows < 0 || head.Rows > maxRows || head.Publishers < 0 || head.Publishers > head.Rows {
 		return fmt.Errorf("its format is %d with %d rows, which this elfhost does not read", head.Format, head.Rows)
 	}
-	n, last := 0, ""
-	for lines.Scan() {
-		l, err := decodeRow(lines.Bytes())
-		if err != nil {
+	var publishers []indexPublisher
+	for range head.Publishers {
+		var p indexPublisher
+		if err := next(&p); err != nil {
+			return fmt.Errorf("its publishers: %w", err)
+		}
+		publishers = append(publishers, p)
+	}
+	last := ""
+	for n := range head.Rows {
+		var r indexRow
+		if err := next(&r); err != nil {
+			return fmt.Errorf("row %d of %d: %w", n+1, head.Rows, err)
+		}
+		if r.Publisher < 0 || r.Publisher >= len(publishers) {
+			return fmt.Errorf("row %d is of publisher %d of %d", n+1, r.Publisher, len(publishers))
+		}
+		l := r.listing(publishers[r.Publisher])
+		if err := checkRow(&l); err != nil {
 			return fmt.Errorf("row %d: %w", n+1, err)
 		}
 		if l.Name <= last {
 			return fmt.Errorf("row %d: %q is out of order", n+1, l.Name)
-		}
-		if n++; n > head.Rows {
-			return fmt.Errorf("it has more than the %d rows that its head states", head.Rows)
 		}
 		last = l.Name
 		if !yield(l) {
 			return nil
 		}
 	}
-	switch {
-	case lines.Err() != nil:
-		return lines.Err()
-	case text.N <= 0:
-		return fmt.Errorf("it is longer than %d bytes", maxIndexText)
-	case n != head.Rows:
-		return fmt.Errorf("it ends after %d of %d rows", n, head.Rows)
+	if lines.Scan() || lines.Err() != nil || text.N <= 0 {
+		return cmp.Or(lines.Err(), fmt.Errorf("it goes on after the %d rows that its head states", head.Rows))
 	}
 	return nil
 }
 
-func decodeRow(b []byte) (skillhub.Listing, error) {
-	var r indexRow
-	if err := json.Unmarshal(b, &r); err != nil {
-		return skillhub.Listing{}, err
-	}
-	l := r.listing()
+func checkRow(l *skillhub.Listing) error {
 	if err := abi.CheckName(l.Name); err != nil {
-		return l, err
+		return err
 	}
 	if err := skillhub.CheckVersion(l.Version); err != nil {
-		return l, err
+		return err
 	}
-	return l, checkTexts(&l)
+	return checkTexts(l)
 }
 
 // index reads the rows of the hub's own index, by name.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/elfhost/elfhost/host/store"
 	"github.com/elfhost/elfhost/skillhub"
+	"github.com/elfhost/elfhost/skillhub/internal/disk"
 )
 
 // Results are what a search found.
@@ -57,8 +58,8 @@ func (s *Set) Search(ctx context.Context, text string, limit int) (Results, erro
 		if !known[f.Set] || len(out.Listings) == limit {
 			continue
 		}
-		l, err := decodeRow(f.Body)
-		if err != nil {
+		var l skillhub.Listing
+		if err := json.Unmarshal(f.Body, &l); err != nil {
 			return out, fmt.Errorf("the index of hub %s: %w", f.Set, err)
 		}
 		l.Hub = f.Set
@@ -105,9 +106,9 @@ func (o *Options) checked(r Remote) time.Time {
 	return st.ModTime()
 }
 
-func (o *Options) setChecked(r Remote) error {
+func (o *Options) setChecked(r Remote, mark string) error {
 	name := filepath.Join(o.stateDir(r.Name), checkedFile)
-	if err := os.WriteFile(name, nil, 0o600); err != nil {
+	if err := (disk.Writer{NoSync: true}).Write(name, []byte(mark), 0o600); err != nil {
 		return err
 	}
 	return os.Chtimes(name, o.now(), o.now())
@@ -128,33 +129,53 @@ func (o *Options) refreshIndex(ctx context.Context, x *store.Index, r Remote) (o
 	}
 	defer c.close()
 	out.Version, out.Expires = c.version(), c.expires()
-	if err := c.loadIndex(ctx, x); err != nil {
+	mark, err := c.loadIndex(ctx, x)
+	if err != nil {
 		out.Err = fmt.Errorf("hub %s: %w", r.Name, explain(err))
 		return out
 	}
-	out.Err = o.setChecked(r)
+	out.Err = o.setChecked(r, mark)
 	return out
 }
 
-// loadIndex downloads the index if it is another than the one that is kept.
-func (c *client) loadIndex(ctx context.Context, x *store.Index) error {
-	f, err := c.find(indexTarget)
-	if err != nil {
-		return err
-	}
-	tag := string(digestOf(f))
+// loadIndex downloads the index if it is another than the one that is kept. The
+// mark names both with the bin that lists the index: while the snapshot has the
+// same bin, that need not be read.
+func (c *client) loadIndex(ctx context.Context, x *store.Index) (mark string, err error) {
 	have, err := x.State(ctx, c.remote.Name)
 	if err != nil {
-		return err
+		return "", err
 	}
+	bin := c.binMark(indexTarget)
+	last, err := disk.ReadFile(filepath.Join(c.o.stateDir(c.remote.Name), checkedFile), 1024)
+	if mark = bin + " " + have.Tag; err == nil && bin != "" && string(last) == mark {
+		return mark, nil
+	}
+	f, err := c.find(indexTarget)
+	if err != nil {
+		return "", err
+	}
+	tag := string(digestOf(f))
+	mark = bin + " " + tag
 	if have.Tag == tag {
-		return nil
+		return mark, nil
 	}
 	b, err := c.target(ctx, indexTarget, maxIndex)
 	if err != nil {
-		return err
+		return "", err
 	}
-	return x.Replace(ctx, c.remote.Name, tag, IndexEntries(b))
+	return mark, x.Replace(ctx, c.remote.Name, tag, IndexEntries(b))
+}
+
+// binMark is the digest of the bin that a target belongs to; "" where the
+// snapshot does not say.
+func (c *client) binMark(target string) string {
+	set := c.tuf.GetTrustedMetadataSet()
+	role := c.targets().Delegations.SuccinctRoles.GetRolesForTarget(target)[0].Name
+	if m := set.Snapshot.Signed.Meta[role+".json"]; m != nil && len(m.Hashes["sha256"]) == 32 {
+		return skillhub.DigestSum(m.Hashes["sha256"]).Hex()
+	}
+	return ""
 }
 
 // IndexEntries are the rows of an index as the store keeps them.
@@ -173,7 +194,7 @@ func IndexEntries(b []byte) iter.Seq2[store.Entry, error] {
 }
 
 func entryOf(l skillhub.Listing) (store.Entry, error) {
-	body, err := json.Marshal(rowOf(l))
+	body, err := json.Marshal(l)
 	if err != nil {
 		return store.Entry{}, err
 	}
