@@ -97,6 +97,7 @@ type App struct {
 	kernel   chan reach.Sandbox // probed while the rest is opened
 	packages []pack             // bundled, and of --plugin; see packs
 	installs *installs
+	hub      *hubTools
 	closers  []func(context.Context) error
 	unfollow func()      // nil: nothing is followed
 	began    atomic.Bool // hooks were told of the session
@@ -227,6 +228,9 @@ func (a *App) Close(ctx context.Context) error {
 	}
 	if a.began.Load() {
 		a.Hooks.End(ctx)
+	}
+	if a.hub != nil {
+		errs = append(errs, a.hub.close(ctx))
 	}
 	if a.installs != nil {
 		errs = append(errs, a.installs.close(ctx))

@@ -47,9 +47,14 @@ func (a *App) openGate(context.Context) error {
 	if set, err := a.Config.Explain("mode"); mode == "" && err == nil && len(set) > 0 && set[0].Layer != "default" {
 		mode = host.Mode(a.Config.Mode)
 	}
+	a.hub = &hubTools{app: a}
+	approver := a.opt.Approver
+	if approver != nil {
+		approver = installAsker{approver, a.hub}
+	}
 	a.Gate = &host.Gate{
 		Policy: a.Policy, Grants: own, Granted: a.granted, Workspace: a.Dir,
-		Approver: a.opt.Approver, Memory: a.grants, Audit: a.record,
+		Approver: approver, Memory: a.grants, Audit: a.record,
 	}
 	if err := a.openHooks(); err != nil {
 		return err

@@ -17,6 +17,7 @@ import (
 	"github.com/elfhost/elfhost/skillhub/direct"
 	"github.com/elfhost/elfhost/skillhub/hub"
 	"github.com/elfhost/elfhost/skillhub/keep"
+	"github.com/elfhost/elfhost/skillhub/oci"
 	packfile "github.com/elfhost/elfhost/skillhub/pack"
 	"github.com/elfhost/elfhost/skillhub/sign"
 )
@@ -64,24 +65,30 @@ func (a *App) place(f skillhub.Fetched) string {
 	if err != nil {
 		return ""
 	}
+	return a.placeOf(r)
+}
+
+// placeOf is place for a reference. It is "" where only the hubs can tell.
+func (a *App) placeOf(r skillhub.Ref) string {
 	switch r.Kind {
 	case skillhub.Local:
 		return "file://" + filepath.ToSlash(r.Location)
 	case skillhub.OCI:
-		name := r.Location
-		if i := strings.LastIndexByte(name, ':'); i > strings.LastIndexByte(name, '/') {
-			name = name[:i]
-		}
-		return "oci://" + name
+		return oci.Place(r)
 	case skillhub.URL:
 		return r.Location
 	}
 	return a.hubAddress(r.Hub)
 }
 
-// packagesFacts are what a reference alone tells.
-func packagesFacts(r skillhub.Ref) packages.Facts {
-	return packages.Facts{Name: r.Name, Version: r.Version, Partial: true}
+// known are the facts that a reference alone tells. A path counts when it is
+// read: it may be relative, or lead elsewhere.
+func (a *App) known(r skillhub.Ref) packages.Facts {
+	f := packages.Facts{Name: r.Name, Version: r.Version, Partial: true}
+	if r.Kind != skillhub.Local {
+		f.Hub = a.placeOf(r)
+	}
+	return f
 }
 
 // moduleName names the file of a module that came alone.

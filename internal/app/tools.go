@@ -26,6 +26,7 @@ var steps = []step{
 	{"WebFetch", bundledStep("webfetch")},
 	{"ImageAnalysis", bundledStep("imageanalysis")},
 	{"Skills", skillTools},
+	{"SkillHub", hubStep},
 	{"Sub-Agent", agentTools},
 	{"Sub-Agent Query", agentQueries},
 	{"Slash Command", commandTools},

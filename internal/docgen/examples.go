@@ -41,6 +41,8 @@ func examples(site string) []example {
 		{tool: "ImageAnalysis", args: `{"path": "chart.png", "query": "Which colour is the chart?"}`},
 		{tool: "list_skills", args: `{}`},
 		{tool: "read_skill", args: `{"name": "release-notes"}`},
+		{tool: "skillhub_search", args: `{"query": "changelog"}`},
+		{tool: "skillhub_install", args: `{"skillId": "acme/changelog"}`},
 		{tool: "slash_command", args: `{"command": "review", "args": "src/parse.go"}`},
 		{tool: "Plan", args: `{"entries": [{"content": "Read the parser", "priority": "high", "status": "completed"}, {"content": "Fix the overflow", "priority": "high", "status": "in_progress"}]}`},
 		{tool: "Notify", args: `{"title": "The tests pass", "body": "All 214 of them."}`},

@@ -63,6 +63,9 @@ func newStage(ctx context.Context, dialect string) (*stage, error) {
 			Paths: &config.Paths{Config: home, State: filepath.Join(home, "state"), Cache: s.cache(), SystemPolicy: filepath.Join(home, "none")},
 		})
 	}
+	if err == nil {
+		err = s.openHub(ctx)
+	}
 	if err != nil {
 		return nil, errors.Join(err, s.close(ctx))
 	}

@@ -119,7 +119,7 @@ func (r *Rule) wants() string {
 	case r.digest != "":
 		return "digest"
 	}
-	return "version"
+	return "name and version"
 }
 
 func holdsAll(needs []abi.Need, caps []abi.Capability) bool {

@@ -199,6 +199,10 @@ func TestPartialFactsAreOpen(t *testing.T) {
 	if len(got.Denied()) != 0 || len(got.Open()) != 5 {
 		t.Errorf("%+v", got)
 	}
+	got = Judge([]Rules{{Rules: rules}}, Facts{Hub: "https://evil.test/x", Partial: true}) // an address, before it is fetched
+	if d := got.Denied(); len(d) != 1 || !strings.Contains(d[0].Why, "evil.test") {
+		t.Errorf("%+v", got)
+	}
 	got = Judge([]Rules{{Rules: rules}}, Facts{Name: "other", Partial: true})
 	if d := got.Denied(); len(d) != 1 || !strings.Contains(d[0].Why, "the package other is not among") {
 		t.Errorf("%+v", got)

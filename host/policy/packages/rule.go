@@ -169,7 +169,7 @@ func (r *Rule) unknown(f *Facts) bool {
 		if r.digest != "" {
 			return f.Digest == ""
 		}
-		return r.version != nil && f.Version == "" && r.names(f.Name)
+		return f.Name == "" || r.version != nil && f.Version == "" && r.names(f.Name)
 	case Publisher:
 		return f.Publisher == "" || f.Key == "" && !r.Deny
 	case Key:
