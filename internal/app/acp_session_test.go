@@ -107,6 +107,11 @@ func TestLoadAfterRestart(t *testing.T) {
 	id := e.open()
 	e.ask(id, "what is it?")
 	live := e.calls()
+	if !slices.ContainsFunc(e.all(), func(u sdk.SessionNotification) bool {
+		return u.Update.SessionInfoUpdate != nil && *u.Update.SessionInfoUpdate.Title == "what is it?"
+	}) {
+		t.Error("the session was given no title")
+	}
 	e.leave()
 
 	e = h.start()
@@ -330,6 +335,32 @@ func TestCommands(t *testing.T) {
 	if e.ask(id, "/usr/bin is a folder"); !strings.HasSuffix(e.said(), "You said: /usr/bin is a folder") {
 		t.Errorf("the model was told %q", e.said())
 	}
+}
+
+// TestTooManySessions: a client that opens and opens is stopped, until it closes one.
+func TestTooManySessions(t *testing.T) {
+	h := newHouse(t)
+	h.script(say("x"))
+	e := h.start()
+	e.hello(sdk.ClientCapabilities{})
+	var ids []sdk.SessionId
+	for {
+		r, err := e.conn.NewSession(e.ctx(), sdk.NewSessionRequest{Cwd: h.dir, McpServers: []sdk.McpServer{}})
+		if code(err) == -32602 {
+			break
+		}
+		if err != nil || len(ids) > 32 {
+			t.Fatalf("session %d: %v", len(ids)+1, err)
+		}
+		ids = append(ids, r.SessionId)
+	}
+	if len(ids) != 32 {
+		t.Errorf("%d were opened", len(ids))
+	}
+	if _, err := e.conn.CloseSession(e.ctx(), sdk.CloseSessionRequest{SessionId: ids[3]}); err != nil {
+		t.Error(err)
+	}
+	e.open()
 }
 
 func TestAgentEndsWithItsContext(t *testing.T) {
