@@ -148,7 +148,8 @@ type callFlags struct {
 	sessionFlags
 	receipt, asJSON bool
 	session, record string
-	refused         func([]host.Denied) // told what was refused; nil: nobody
+	refused         func([]host.Denied)   // told what was refused; nil: nobody
+	logged          func(sandbox.LogLine) // given what plugins log; nil: nobody
 }
 
 func callVerb(s streams) *cobra.Command {
@@ -184,7 +185,7 @@ func (f *callFlags) run(ctx context.Context, s streams, args []string) error {
 		return err
 	}
 	var w watch
-	a, err := f.sessionFlags.session(ctx, s, app.Options{Session: state.name, Files: &state.files, Paths: &paths})
+	a, err := f.sessionFlags.session(ctx, s, app.Options{Session: state.name, Files: &state.files, Paths: &paths, Logged: f.logged})
 	if err != nil {
 		return err
 	}

@@ -140,18 +140,28 @@ func asksForAll(dir string, pkg sandbox.Package, in sandbox.Inspection) error {
 		"the module of %q imports %s, which its elf.toml does not ask for", dir, join(missing))
 }
 
-// runCases prints how the cases went, or only those that failed, and counts these.
+// runCases prints how the cases went, or only those that failed, and counts
+// these. What a case that failed has logged is shown with it.
 func runCases(ctx context.Context, s streams, b *kit.Bench, cases []golden.Case, all bool) (failed int) {
+	var logged []string
+	b.Log = func(x sandbox.LogLine) { logged = append(logged, logText(x)) }
 	for _, c := range cases {
+		logged = nil
 		if err := b.Run(ctx, c); err != nil {
 			failed++
 			fmt.Fprintf(s.out, "FAIL  %s: %s\n", term.Line(c.Name), term.Line(err.Error()))
+			for _, l := range logged {
+				fmt.Fprintf(s.out, "      %s\n", l)
+			}
 		} else if all {
 			fmt.Fprintf(s.out, "ok    %s\n", term.Line(c.Name))
 		}
 	}
 	return failed
 }
+
+// logText is a line of a module's log, for people.
+func logText(x sandbox.LogLine) string { return "log " + x.Level + ": " + term.Line(x.Text) }
 
 func pluginTest(s streams) *cobra.Command {
 	return &cobra.Command{

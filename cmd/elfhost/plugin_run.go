@@ -10,6 +10,7 @@ import (
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host"
+	"github.com/elfhost/elfhost/host/sandbox"
 	"github.com/elfhost/elfhost/internal/app"
 	"github.com/elfhost/elfhost/internal/fault"
 	"github.com/elfhost/elfhost/internal/kit"
@@ -21,7 +22,7 @@ func pluginRun(s streams) *cobra.Command {
 	var project string
 	c := &cobra.Command{
 		Use: "run [TOOL] [JSON]", Short: "Build a plugin and call it once, as an agent would",
-		Long: "Build the project, load it, and call one of its tools with a JSON object of arguments (- reads it from standard input),\nthrough the same gate as an agent's calls. The receipt is shown; so is what elf.toml lacks for what the call tried.",
+		Long: "Build the project, load it, and call one of its tools with a JSON object of arguments (- reads it from standard input),\nthrough the same gate as an agent's calls. Its log and receipt are shown; so is what elf.toml lacks for what the call tried.",
 		Example: `  elfhost plugin run '{"name": "Ada"}'
   elfhost plugin run save '{"url": "https://example.org/", "name": "page.html"}' --allow 'my-tool net.http https://example.org GET'`,
 		Args: cobra.MaximumNArgs(2),
@@ -60,6 +61,7 @@ func runPlugin(ctx context.Context, s streams, f *callFlags, project string, arg
 		args = append([]string{tool}, args...)
 	}
 	f.allow = append(f.allow, pkg.Manifest.Name+" "+args[0]) // the person has just typed this very call; rights are asked as ever
+	f.logged = func(x sandbox.LogLine) { fmt.Fprintf(s.err, "elfhost: %s\n", logText(x)) }
 	f.refused = func(list []host.Denied) { lacking(s, project, list) }
 	return f.run(ctx, s, args)
 }

@@ -56,6 +56,9 @@ type Options struct {
 	Terminal io.Writer     // where a bell may be rung; nil: nowhere
 	Client   *acp.Client   // the editor that the session is for; nil: none
 	Servers  []acp.Server  // MCP servers that it brought along
+	// Logged is given what plugins log and write to standard output and error,
+	// by many goroutines at once; nil: Log has it.
+	Logged func(sandbox.LogLine)
 	// Follow takes up what `elfhost plugin dev` builds of Plugins while the
 	// session runs. Told is then told of it, by another goroutine; nil: TakeNotes.
 	Follow bool

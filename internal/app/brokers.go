@@ -89,7 +89,10 @@ func (a *App) openLoader(context.Context) error {
 		Invoke:  func(ctx context.Context, c host.Call) abi.Result { return a.Registry.Invoke(ctx, c) },
 		Ceiling: a.Policy.Bounds(),
 	}
-	if a.opt.Log != nil {
+	switch {
+	case a.opt.Logged != nil:
+		a.Loader.Log = a.opt.Logged
+	case a.opt.Log != nil:
 		a.Loader.Log = func(l sandbox.LogLine) {
 			a.opt.Log.Debug(l.Text, "plugin", l.Plugin, "tool", l.Tool, "level", l.Level)
 		}

@@ -24,6 +24,8 @@ import (
 // at a time.
 type Bench struct {
 	Plugin *sandbox.Plugin
+	// Log is given what the module logs; nil: it is dropped. Set it between calls.
+	Log func(sandbox.LogLine)
 	// Keep lets what the plugin stores live on from call to call.
 	Keep bool
 
@@ -58,6 +60,13 @@ func Open(ctx context.Context, pkg sandbox.Package, compiler, cache string) (*Be
 	l := &sandbox.Loader{
 		Dir: cache, Compiler: compiler, Tree: func(host.Caller) *reach.Tree { return b.tree },
 		Env: b.world.env, HTTP: b.world.http, KV: b.kv, Model: b.world.model, Invoke: b.world.invoke,
+		Log: func(x sandbox.LogLine) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			if b.Log != nil {
+				b.Log(x)
+			}
+		},
 	}
 	if b.Plugin, err = l.Load(ctx, pkg); err != nil {
 		return fail(err)
