@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -282,7 +283,7 @@ func (r *replacer) dropRest(ctx context.Context) error {
 
 // candidates are how many of the best matches are put in order. Where more
 // match, those behind differ from them by their match alone.
-const candidates = 200
+const candidates = 100
 
 // Search finds the entries that hold all words of a text, as words or as
 // beginnings of words; where none does, those that hold any. The one whose key
@@ -292,23 +293,28 @@ const candidates = 200
 func (x *Index) Search(ctx context.Context, text string, limit int) ([]Found, error) {
 	words := Words(text)
 	if len(words) == 0 {
-		return x.query(ctx, "", `SELECT source, key, name, text, extra, preferred, count, body, 0 FROM entry ORDER BY preferred DESC, count DESC, n LIMIT ?`, limit)
+		hits, err := x.hits(ctx, `SELECT n, source, key, preferred, count, 0 FROM entry ORDER BY preferred DESC, count DESC, n LIMIT ?`, limit)
+		if err != nil {
+			return nil, err
+		}
+		return x.bodies(ctx, order(hits, ""), limit)
 	}
-	const ranked = `SELECT e.source, e.key, e.name, e.text, e.extra, e.preferred, e.count, e.body, w.rank
+	const ranked = `SELECT e.n, e.source, e.key, e.preferred, e.count, w.rank
 		FROM (SELECT rowid, rank FROM word WHERE word MATCH ?1 ORDER BY rank LIMIT ?2) w JOIN entry e ON e.n = w.rowid
-		UNION SELECT source, key, name, text, extra, preferred, count, body, 0 FROM entry WHERE key = ?3 AND source IN (SELECT name FROM source)`
+		UNION ALL SELECT n, source, key, preferred, count, 0 FROM entry WHERE key = ?3 AND source IN (SELECT name FROM source)`
 	text = strings.ToLower(strings.TrimSpace(text))
 	for i := range words {
 		words[i] = `"` + words[i] + `"*`
 	}
-	out, err := x.query(ctx, text, ranked, strings.Join(words, " AND "), candidates, text)
-	if err == nil && len(out) == 0 && len(words) > 1 {
-		out, err = x.query(ctx, text, ranked, strings.Join(words, " OR "), candidates, text)
+	most := max(candidates, 2*limit)
+	hits, err := x.hits(ctx, ranked, strings.Join(words, " AND "), most, text)
+	if err == nil && len(hits) == 0 && len(words) > 1 {
+		hits, err = x.hits(ctx, ranked, strings.Join(words, " OR "), most, text)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return out[:min(len(out), limit)], nil
+	return x.bodies(ctx, order(hits, text), limit)
 }
 
 // Words are what Search looks for: runs of letters and digits, 16 at the most.
@@ -324,15 +330,18 @@ func Words(text string) []string {
 	return out
 }
 
-// hit is a Found while it is put in order. Of one entry there may be two, its
+// hit is an entry while it is put in order. Of one entry there may be two, its
 // match and its key.
 type hit struct {
-	Found
-	rank  float64 // bm25: negative, and the better the lower
-	class int
+	n           int64
+	source, key string
+	preferred   bool
+	count       int64
+	rank        float64 // bm25: negative, and the better the lower
+	class       int
 }
 
-func (x *Index) query(ctx context.Context, key, q string, args ...any) ([]Found, error) {
+func (x *Index) hits(ctx context.Context, q string, args ...any) ([]hit, error) {
 	rows, err := x.db.QueryContext(ctx, q, args...)
 	if err != nil {
 		return nil, err
@@ -341,16 +350,16 @@ func (x *Index) query(ctx context.Context, key, q string, args ...any) ([]Found,
 	var hits []hit
 	for rows.Next() {
 		var h hit
-		if err := rows.Scan(&h.Set, &h.Key, &h.Name, &h.Text, &h.Extra, &h.Preferred, &h.Count, &h.Body, &h.rank); err != nil {
+		if err := rows.Scan(&h.n, &h.source, &h.key, &h.preferred, &h.count, &h.rank); err != nil {
 			return nil, err
 		}
 		hits = append(hits, h)
 	}
-	return order(hits, key), rows.Err()
+	return hits, rows.Err()
 }
 
 // order sorts by classes of matches: those within an eighth of the best are as good.
-func order(hits []hit, key string) []Found {
+func order(hits []hit, key string) []hit {
 	best := 0.0
 	for _, h := range hits {
 		best = min(best, h.rank)
@@ -358,27 +367,60 @@ func order(hits []hit, key string) []Found {
 	for i := range hits {
 		h := &hits[i]
 		switch {
-		case h.Key == key:
+		case h.key == key:
 			h.class = -1
 		case best < 0:
 			h.class = int(8 * (1 - h.rank/best))
 		}
 	}
 	slices.SortStableFunc(hits, func(a, b hit) int {
-		if a.Preferred != b.Preferred && a.class == b.class {
-			if a.Preferred {
+		if a.preferred != b.preferred && a.class == b.class {
+			if a.preferred {
 				return -1
 			}
 			return 1
 		}
-		return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(b.Count, a.Count), cmp.Compare(a.rank, b.rank),
-			strings.Compare(a.Key, b.Key), strings.Compare(a.Set, b.Set))
+		return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(b.count, a.count), cmp.Compare(a.rank, b.rank),
+			strings.Compare(a.key, b.key), strings.Compare(a.source, b.source))
 	})
-	var out []Found
-	for _, h := range hits {
-		if n := len(out); n == 0 || h.class >= 0 || out[n-1].Set != h.Set || out[n-1].Key != h.Key {
-			out = append(out, h.Found)
-		}
+	seen := map[int64]bool{}
+	return slices.DeleteFunc(hits, func(h hit) bool {
+		was := seen[h.n]
+		seen[h.n] = true
+		return was
+	})
+}
+
+// bodies reads the entries of the first hits.
+func (x *Index) bodies(ctx context.Context, hits []hit, limit int) ([]Found, error) {
+	hits = hits[:min(len(hits), max(limit, 0), 1000)]
+	if len(hits) == 0 {
+		return nil, nil
 	}
-	return out
+	at := make(map[int64]int, len(hits))
+	out := make([]Found, len(hits))
+	args := make([]any, len(hits))
+	for i, h := range hits {
+		at[h.n], args[i] = i, h.n
+		out[i] = Found{h.source, Entry{Key: h.key, Preferred: h.preferred, Count: h.count}}
+	}
+	rows, err := x.db.QueryContext(ctx, `SELECT n, name, text, extra, body FROM entry WHERE n IN (?`+strings.Repeat(",?", len(hits)-1)+`)`, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var n int64
+		var e Entry
+		if err := rows.Scan(&n, &e.Name, &e.Text, &e.Extra, &e.Body); err != nil {
+			return nil, err
+		}
+		f := &out[at[n]]
+		delete(at, n)
+		f.Name, f.Text, f.Extra, f.Body = e.Name, e.Text, e.Extra, e.Body
+	}
+	for _, i := range slices.Backward(slices.Sorted(maps.Values(at))) { // another process has just replaced them
+		out = slices.Delete(out, i, i+1)
+	}
+	return out, rows.Err()
 }
