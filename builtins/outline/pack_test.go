@@ -30,7 +30,7 @@ func (p *Packs) need(t *testing.T, id string) []byte {
 	t.Helper()
 	b, err := embedded(id)
 	if err != nil {
-		t.Skipf("this build has no grammar pack %s: make grammars brings it", id)
+		t.Skipf("not run: this build has no grammar pack for %s; `make grammars` (npm, clang) brings it", id)
 	}
 	return b
 }
