@@ -69,6 +69,16 @@ func TestFS26FS27ProtectedNames(t *testing.T) {
 	b.holds(".git/config", "[core]\n")
 }
 
+// A path out of the workspace is told as one, whatever its form.
+func TestOutsidePathsAreNamed(t *testing.T) {
+	b := newBench(t)
+	for _, p := range []string{"../x", "a/../../x", "/etc/passwd", "file:///etc/passwd"} {
+		b.fails("Read", args{"path": p}, "is outside the workspace", "absolute inside it")
+		b.fails("Write", args{"path": p, "content": "x"}, "is outside the workspace")
+	}
+	b.fails("Read", args{"path": "nothing-like-it.txt"}, "does not exist. Look for it with Glob or ListDir.")
+}
+
 func TestFS21SpecialFilesDoNotHang(t *testing.T) {
 	b := newBench(t)
 	if !mkfifo(filepath.Join(b.dir, "p")) {

@@ -119,12 +119,16 @@ func (r *room) locate(p, cwd string) (target, error) {
 // Denials and cancellations stay Go errors: Invoke knows what to add to them.
 func (r *room) failure(ctx context.Context, c host.Call, p string, t target, err error) (abi.Result, error) {
 	switch {
+	case t.name == "" && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, abi.ErrDenied)): // it has no place in the tree
+		return abi.Errorf("%s is outside the workspace. Paths are relative to the workspace, or absolute inside it.", p), nil
 	case errors.Is(err, abi.ErrDenied), ctx.Err() != nil:
 		return abi.Result{}, err
-	case errors.Is(err, fs.ErrNotExist) && t.name == "":
-		return abi.Errorf("%s is outside the workspace. Paths are relative to the workspace, or absolute inside it.", p), nil
 	case errors.Is(err, fs.ErrNotExist):
-		return abi.Errorf("%s does not exist.%s", t.show, r.near(ctx, c.Rights, t)), nil
+		hint := r.near(ctx, c.Rights, t)
+		if hint == "" {
+			hint = " Look for it with Glob or ListDir."
+		}
+		return abi.Errorf("%s does not exist.%s", t.show, hint), nil
 	}
 	if errors.Is(err, reach.ErrNotRegular) {
 		return abi.Errorf("%s is %s. Only regular files and folders are opened here: reading or writing it could wait for ever or reach a device.", t.show, r.kind(ctx, c, t)), nil

@@ -201,7 +201,7 @@ func TestReadSuggestsNames(t *testing.T) {
 	b.fails("Read", args{"path": "src/Handler.ts"}, "Did you mean src/handler.go")
 	b.fails("Read", args{"path": "lib/x/y.go"}, "folder does not exist")
 	b.fails("Read", args{"path": "/etc/passwd"}, "outside the workspace")
-	b.fails("Read", args{"path": "../ws-evil/f"}, "leads out")
+	b.fails("Read", args{"path": "../ws-evil/f"}, "outside the workspace")
 	b.fails("Read", args{"path": "a\x00b"}, "NUL")
 }
 

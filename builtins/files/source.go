@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"strings"
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/builtins/internal/textfile"
@@ -78,7 +79,11 @@ func (r *room) notText(s *source, at io.ReaderAt) (abi.Result, error) {
 			{Type: abi.TypeImage, Data: data, MIMEType: v.MIME},
 		}}, nil
 	case v.Encoding == textfile.Legacy:
-		return abi.Errorf("%s looks like text in %s. Only UTF-8 and UTF-16 can be read and edited. Convert it first, for example with iconv -f CHARSET -t UTF-8.", s.show, v.Name), nil
+		from := "CHARSET"
+		if !strings.Contains(v.Name, " ") {
+			from = v.Name
+		}
+		return abi.Errorf("%s looks like text in %s. Only UTF-8 and UTF-16 can be read and edited. Convert it first, for example with iconv -f %s -t UTF-8.", s.show, v.Name, from), nil
 	}
 	return abi.Errorf("%s is not text: %s, %s. It cannot be shown.", s.show, v.Name, kb(s.size)), nil
 }

@@ -212,6 +212,8 @@ func failure(ctx context.Context, show string, err error) (abi.Result, error) {
 		return abi.Result{}, err
 	case errors.Is(err, fs.ErrNotExist):
 		return abi.Errorf("%s does not exist in the workspace. Find the file with Glob.", show), nil
+	case errors.Is(err, reach.ErrNotRegular):
+		return abi.Errorf("%s is a pipe, a socket or a device. Only regular files are parsed.", show), nil
 	}
 	var pe *fs.PathError
 	if errors.As(err, &pe) {

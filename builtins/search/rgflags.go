@@ -166,6 +166,9 @@ func parseRG(args []string) (*rgCommand, error) {
 			byShort[f.short] = f
 		}
 	}
+	if len(args) == 1 && strings.HasPrefix(args[0], "-") && strings.Contains(args[0], " ") {
+		return nil, fmt.Errorf(`args is a list with one element a word, such as ["-n", "pattern", "folder"], and not a whole command line`)
+	}
 	var free []string
 	for i := 0; i < len(args); i++ {
 		arg := args[i]

@@ -307,6 +307,8 @@ func TestRGFlags(t *testing.T) {
 	w.fails("rg", args{"args": []string{"-nV"}}, "-V is not done here")
 	w.fails("rg", args{"args": []string{"x", "/etc"}}, "/etc does not exist, or is outside the workspace", "relative to it, or absolute inside it")
 	w.fails("Grep", args{"pattern": "x", "path": "/etc"}, "outside the workspace")
+	w.fails("rg", args{"args": []string{"x", "../y"}}, "../y is outside the workspace")
+	w.fails("rg", args{"args": []string{"-n x a.go"}}, "one element a word")
 	w.fails("Glob", args{"pattern": "*", "path": "/etc"}, "outside the workspace")
 	w.fails("rg", args{"args": []string{"-A", "x"}}, "not a number")
 	w.fails("rg", args{"args": []string{"-n"}}, "no pattern")

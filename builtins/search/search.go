@@ -17,6 +17,7 @@ import (
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/builtins/internal/tool"
 	"github.com/elfhost/elfhost/host"
+	"github.com/elfhost/elfhost/host/policy"
 	"github.com/elfhost/elfhost/host/reach"
 )
 
@@ -80,6 +81,8 @@ func (r *room) folder(p, cwd string) (name, base string, err error) {
 // failure is what the model is told when a search could not begin.
 func failure(ctx context.Context, p string, err error) (abi.Result, error) {
 	switch {
+	case strings.Contains(p, "..") && outside(err):
+		return abi.Errorf("%s is outside the workspace. Only what is in the workspace is searched: paths are relative to it, or absolute inside it.", p), nil
 	case errors.Is(err, abi.ErrDenied), ctx.Err() != nil:
 		return abi.Result{}, err
 	case errors.Is(err, fs.ErrNotExist):
@@ -98,6 +101,12 @@ func failure(ctx context.Context, p string, err error) (abi.Result, error) {
 		return abi.Result{}, fmt.Errorf("%s %q: %w", pe.Op, p, pe.Err)
 	}
 	return abi.Errorf("%s", sentence(err.Error())), nil
+}
+
+// outside reports a relative path that climbs out of the workspace.
+func outside(err error) bool {
+	d, ok := errors.AsType[*policy.Denial](err)
+	return ok && d.Layer == "files"
 }
 
 // sentence gives a clause a capital and a period.
