@@ -146,7 +146,11 @@ func (t *trial) ask(ctx context.Context, grants policy.Grants, u policy.Use, den
 		Call: t.call, Spec: t.spec, Use: &u, Why: why(t.call.Caller),
 		Now: "granted: " + grants.Describe(u.Cap),
 	}
-	if at := t.gate.Policy.Describe(u.Cap); at != "anything" {
+	describe := t.gate.Policy.Describe
+	if t.spec.Origin.Source == Plugin {
+		describe = t.gate.Policy.DescribePlugin
+	}
+	if at := describe(u.Cap); at != "anything" {
 		a.Now += "          policy allows: " + at
 	}
 	if denial.Grant.Cap != "" {
