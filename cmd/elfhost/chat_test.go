@@ -54,6 +54,25 @@ args = { entries = [{ content = "look around", priority = "high", status = "in_p
 when = { tool = "Plan" }
 text = "Planned."
 [[turn]]
+when = { prompt = "The background agent" }
+text = "I heard of it."
+[[turn]]
+when = { prompt = "delegate" }
+[[turn.call]]
+tool = "spawn_agent"
+args = { prompt = "CHILD", background = true }
+[[turn]]
+when = { prompt = "delegate", tool = "spawn_agent" }
+text = "Delegated."
+[[turn]]
+when = { prompt = "CHILD" }
+[[turn.call]]
+tool = "Bash"
+args = { command = "while ! test -e go; do sleep 0.05; done; touch done.txt" }
+[[turn]]
+when = { prompt = "CHILD", tool = "Bash" }
+text = "The child is done."
+[[turn]]
 always = true
 when = { prompt = "rather" }
 text = "Steered: {{prompt}}"
@@ -341,6 +360,41 @@ func TestChatBackgroundModel(t *testing.T) {
 	out, err := exec.Command("sh", "-c", "cd "+dir+" && ELFHOST_HOME="+home+" "+elfhostProgram(t)+" session show ses_").CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "# About echoes") || !strings.Contains(string(out), "The small minutes.") {
 		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// TestChatBackground: an agent in the background asks while the person writes;
+// the line gives way, and is taken up again with what was written.
+func TestChatBackground(t *testing.T) {
+	home, dir := chatPlace(t)
+	k := newTalk(t, home, dir, nil)
+	k.sees("> ")
+	k.types("delegate\r")
+	k.sees("spawn_agent wants to run")
+	k.sees("answer [1-")
+	time.Sleep(600 * time.Millisecond)
+	k.types("1\r")
+	k.sees("Delegated.")
+	k.sees("Bash wants to run a command")
+	k.sees("sub-agent in step 1")
+	k.sees("answer [1-")
+	time.Sleep(600 * time.Millisecond)
+	k.types("1\r")
+	k.sees("allow once")
+	k.sees("> ")
+	k.types("echo half")
+	k.sees("echo half")
+	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	k.sees("[agent] \x1b[0mcompleted, after 2 steps")
+	k.sees("echo half")
+	k.types(" and half\r")
+	k.sees("echo half and half")
+	k.sees("> [The background agent")
+	k.sees("I heard of it.")
+	if _, err := os.Stat(filepath.Join(dir, "done.txt")); err != nil {
+		t.Error(err)
 	}
 }
 

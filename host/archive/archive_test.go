@@ -210,12 +210,10 @@ func TestSecretsDoNotReachTheStore(t *testing.T) {
 	l := loopOf(script{does(call("a", "Read", `{"path":"hunter22"}`)), says("it is hunter22")}, newTool("Read", host.KindRead, echo))
 	work(t, l, s, "tell hunter22")
 	must(t, a.Approve(ctx, "one", "a", Approval{Tool: "Read", Target: "hunter22"}))
-	tr, err := a.Load(ctx, "one")
-	must(t, err)
 	// Pieces may cut a secret in two, in a draft that nothing ever replaces.
 	must(t, a.Draft(ctx, "one", agent.Piece{Kind: agent.KindText, Text: "it is hunt"}))
 	must(t, a.Draft(ctx, "one", agent.Piece{Kind: agent.KindText, Text: "er22"}))
-	tr, err = a.Load(ctx, "one")
+	tr, err := a.Load(ctx, "one")
 	must(t, err)
 	var b bytes.Buffer
 	must(t, tr.WriteJSONL(&b))
