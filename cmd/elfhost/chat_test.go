@@ -54,6 +54,7 @@ args = { entries = [{ content = "look around", priority = "high", status = "in_p
 when = { tool = "Plan" }
 text = "Planned."
 [[turn]]
+always = true
 when = { prompt = "The background agent" }
 text = "I heard of it."
 [[turn]]
