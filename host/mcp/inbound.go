@@ -24,6 +24,9 @@ type Elicitation struct {
 	// the required fields that have none.
 	Defaults map[string]any
 	Missing  []string
+	// URL is where the server wants the person to go instead of answering here.
+	// It is shown; nothing opens it. Accepting says that the person agreed.
+	URL string
 }
 
 // Reply is the person's answer to an Elicitation.
@@ -62,12 +65,14 @@ func (c *conn) pause() func() {
 func (c *conn) Elicit(ctx context.Context, r mcp.ElicitationRequest) (*mcp.ElicitationResult, error) {
 	out := &mcp.ElicitationResult{}
 	out.Action = mcp.ElicitationResponseActionDecline
-	if r.Params.Mode == mcp.ElicitationModeURL {
-		return out, nil
-	}
 	e, err := elicitation(c.l.s.Name, r.Params)
 	if err != nil {
 		return nil, err
+	}
+	if r.Params.Mode == mcp.ElicitationModeURL {
+		if e.URL = r.Params.URL; !webAddress(e.URL) {
+			return out, nil
+		}
 	}
 	defer c.pause()()
 	reply, err := c.l.c.opt.Elicit(ctx, e)
@@ -76,6 +81,10 @@ func (c *conn) Elicit(ctx context.Context, r mcp.ElicitationRequest) (*mcp.Elici
 		return out, nil
 	}
 	if !reply.Accept {
+		return out, nil
+	}
+	if e.URL != "" {
+		out.Action = mcp.ElicitationResponseActionAccept
 		return out, nil
 	}
 	if reply.Content == nil {
@@ -94,6 +103,12 @@ func (c *conn) Elicit(ctx context.Context, r mcp.ElicitationRequest) (*mcp.Elici
 	}
 	out.Action, out.Content = mcp.ElicitationResponseActionAccept, reply.Content
 	return out, nil
+}
+
+// webAddress reports whether a person can be shown an address to go to.
+func webAddress(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && len(text) <= 2048 && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && u.User == nil && plain(text)
 }
 
 func elicitation(server string, p mcp.ElicitationParams) (Elicitation, error) {

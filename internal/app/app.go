@@ -110,8 +110,9 @@ type App struct {
 	endBesides context.CancelFunc
 	beside     sync.WaitGroup
 
-	mu    sync.Mutex
-	notes []string
+	mu      sync.Mutex
+	notes   []string
+	sampled map[string]int64 // tokens that MCP servers had of the model
 }
 
 // Open assembles a session.

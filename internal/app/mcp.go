@@ -14,7 +14,6 @@ import (
 	"github.com/elfhost/elfhost/host/mcp"
 	"github.com/elfhost/elfhost/host/policy"
 	"github.com/elfhost/elfhost/host/reach"
-	"github.com/elfhost/elfhost/host/sandbox"
 	"github.com/elfhost/elfhost/internal/config"
 )
 
@@ -247,46 +246,32 @@ func (a *App) consentMCP(ctx context.Context, ch mcp.Change) (bool, error) {
 	return a.askMCP(ctx, ch.Server, "offer other tools than before", args, ch.Flagged)
 }
 
+// askMCP asks the person about a server, and writes the answer down.
 func (a *App) askMCP(ctx context.Context, server, what string, args any, risks []string) (bool, error) {
-	b, err := json.Marshal(args)
+	ask, err := a.mcpAsk(server, what, args, risks)
 	if err != nil {
 		return false, err
 	}
-	spec := host.Spec{Name: server, Origin: host.Origin{Source: host.MCP, Name: server}, Kind: host.KindOther}
-	call := host.Call{Tool: server, Args: b, Caller: host.Caller{Session: a.Session}}
-	answer, err := a.opt.Approver.Approve(ctx, host.Ask{
-		Call: call, Spec: spec, Why: "the MCP server " + server + " wants to " + what, Risks: risks, Final: true,
-	})
-	v := host.Verdict{Call: call, Origin: spec.Origin, Allowed: err == nil && answer.Allow, By: "person", Reason: what}
-	if aerr := a.record(v); aerr != nil {
+	answer, err := a.opt.Approver.Approve(ctx, ask)
+	ok := err == nil && answer.Allow
+	if aerr := a.recordMCP(ask, what, ok); aerr != nil {
 		return false, aerr
 	}
-	return v.Allowed, err
+	return ok, err
 }
 
-// elicit answers a server's question with its own defaults, if the person
-// agrees to that; a form that needs more is declined.
-func (a *App) elicit(ctx context.Context, e mcp.Elicitation) (mcp.Reply, error) {
-	if len(e.Missing) > 0 {
-		return mcp.Reply{}, nil
-	}
-	ok, err := a.askMCP(ctx, e.Server, "have an answer to its question", map[string]any{"question": e.Message, "answer": e.Defaults}, nil)
-	return mcp.Reply{Accept: ok}, err
-}
-
-// sample lets a server use the background model, if the person agrees.
-func (a *App) sample(ctx context.Context, q mcp.Sampling) (mcp.Sampled, error) {
-	ok, err := a.askMCP(ctx, q.Server, "use your model", q, []string{"it costs tokens, and the server sees the answer"})
-	if err != nil || !ok {
-		return mcp.Sampled{}, errors.Join(errors.New("the person refused"), err)
-	}
-	req := sandbox.ModelRequest{System: q.System, MaxTokens: int64(q.MaxTokens)}
-	for _, m := range q.Messages {
-		req.Messages = append(req.Messages, sandbox.ModelMessage{Role: m.Role, Content: m.Content})
-	}
-	got, err := a.answer(ctx, policy.Rights{}, req)
+func (a *App) mcpAsk(server, what string, args any, risks []string) (host.Ask, error) {
+	b, err := json.Marshal(args)
 	if err != nil {
-		return mcp.Sampled{}, err
+		return host.Ask{}, err
 	}
-	return mcp.Sampled{Text: got.Text, Model: got.Model, Cut: got.Stop == "max_tokens"}, nil
+	return host.Ask{
+		Call: host.Call{Tool: server, Args: b, Caller: host.Caller{Session: a.Session}},
+		Spec: host.Spec{Name: server, Origin: host.Origin{Source: host.MCP, Name: server}, Kind: host.KindOther},
+		Why:  "the MCP server " + server + " wants to " + what, Risks: risks, Final: true,
+	}, nil
+}
+
+func (a *App) recordMCP(ask host.Ask, what string, ok bool) error {
+	return a.record(host.Verdict{Call: ask.Call, Origin: ask.Spec.Origin, Allowed: ok, By: "person", Reason: what})
 }

@@ -218,3 +218,52 @@ func TestChoiceTextEqualsItsRule(t *testing.T) {
 		t.Errorf("%d lasting choices", seen)
 	}
 }
+
+func TestFormInATerminal(t *testing.T) {
+	number := func(text string) (any, error) {
+		if text != "7" {
+			return nil, errors.New("it is not seven")
+		}
+		return 7, nil
+	}
+	plain := func(text string) (any, error) { return text, nil }
+	fields := []Field{
+		{Name: "n", Label: "n\u202e", Required: true, Read: number},
+		{Name: "colour", Label: "colour", Choices: []string{"red", "blue"}, Default: "2", Read: plain},
+		{Name: "note", Label: "note", Read: plain},
+	}
+	fill := func(keys ...string) (map[string]any, bool, error, string) {
+		s, pts := newScreen(t)
+		p := &Prompt{In: pts, Out: pts, Quiet: 30 * time.Millisecond}
+		type result struct {
+			v   map[string]any
+			ok  bool
+			err error
+		}
+		done := make(chan result, 1)
+		go func() {
+			v, ok, err := p.Fill(context.Background(), bash("form"), fields)
+			done <- result{v, ok, err}
+		}()
+		s.wait(t, "answer [1-5")
+		time.Sleep(80 * time.Millisecond)
+		for i := 0; i < len(keys); i += 2 {
+			s.keys(keys[i])
+			if keys[i+1] != "" {
+				s.wait(t, keys[i+1])
+			}
+		}
+		r := <-done
+		return r.v, r.ok, r.err, s.text()
+	}
+	v, ok, err, text := fill("1\r", "n<U+202E>: ", "six\r", "not seven", "7\r", "2  blue [Enter: 2]: ", "\r", "note [Enter: leave it out]: ", "\r", "")
+	if err != nil || !ok || v["n"] != 7 || v["colour"] != "2" || len(v) != 2 {
+		t.Errorf("%v %v %v\n%s", v, ok, err, text)
+	}
+	if v, ok, err, _ := fill("\r", ""); ok || err != nil || v != nil {
+		t.Errorf("a no: %v %v %v", v, ok, err)
+	}
+	if _, ok, err, _ := fill("1\r", ": ", "\r", "needs an answer", "\x03", ""); ok || err == nil {
+		t.Errorf("an interrupt: %v %v", ok, err)
+	}
+}
