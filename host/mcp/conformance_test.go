@@ -430,10 +430,27 @@ func conformanceClient() int {
 		if strings.Contains(n, "add_numbers") {
 			args = `{"a":5,"b":3}`
 		}
+		if schema, ok := advertised(reg, n); ok {
+			args = fmt.Sprintf(`{"schema":%s}`, schema)
+		}
 		res := reg.Invoke(ctx, host.Call{ID: "1", Tool: n, Args: json.RawMessage(args)})
 		fmt.Fprintln(os.Stderr, n, res.IsError, res.Text())
 	}
 	return 0
+}
+
+// advertised is the schema that the suite wants to have back through its tool
+// that echoes, as a model would have been told it.
+func advertised(reg *host.Registry, echo string) (json.RawMessage, bool) {
+	if !strings.Contains(echo, "json_schema_echo") {
+		return nil, false
+	}
+	for _, t := range reg.All() {
+		if s := t.Spec(); s.Name != echo && strings.Contains(s.Name, "json_schema_2020_12_tool") {
+			return s.Input, true
+		}
+	}
+	return nil, false
 }
 
 // headless logs in as a browser would whose person says yes.

@@ -310,7 +310,7 @@ func post(t *testing.T, url, body string, set func(*http.Request)) (int, string)
 	return resp.StatusCode, string(text)
 }
 
-func TestMBGuards(t *testing.T) {
+func TestMB01toMB06Guards(t *testing.T) {
 	b, _ := bridge(t)
 	s := web(t, b)
 	for _, c := range []struct {

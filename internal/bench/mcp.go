@@ -37,6 +37,11 @@ func MCPPeer() error {
 		func(_ context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			return mcp.NewToolResultText("Hello, " + r.GetString("name", "") + "!"), nil
 		})
+	s.AddTool(mcp.NewToolWithRawSchema("echo", "Echoes its arguments.", json.RawMessage(`{"type":"object"}`)),
+		func(_ context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			b, err := json.Marshal(r.GetArguments())
+			return mcp.NewToolResultText(string(b)), err
+		})
 	return server.ServeStdio(s)
 }
 
@@ -52,7 +57,10 @@ func MCP(ctx context.Context, w io.Writer, bin, self, repo string) error {
 	if err := b.guests(ctx, filepath.Join(repo, "examples", "hello"), 20); err != nil {
 		return err
 	}
-	return errors.Join(b.calls(ctx), b.starts(ctx), b.sessions(ctx), b.hanging(ctx))
+	if err := b.small(); err != nil {
+		return err
+	}
+	return errors.Join(b.calls(ctx, b.plugins[0], "hello", "a Wasm tool (standard Go)", "mcp.call.go", 1.5), b.calls(ctx, b.echo, "echo", "a Wasm tool (small guest)", "mcp.call.small", 1.3), b.starts(ctx), b.sessions(ctx), b.hanging(ctx))
 }
 
 type mcpBench struct {
@@ -60,6 +68,16 @@ type mcpBench struct {
 	bin, self, dir string
 	env            []string
 	plugins        []string
+	echo           string // the small guest
+}
+
+// small writes the plugin of a few instructions.
+func (b *mcpBench) small() error {
+	b.echo = filepath.Join(b.dir, "echo")
+	toml := "abi = \"elf/1\"\nname = \"echo\"\nversion = \"1.0.0\"\ndescription = \"Echoes.\"\nlicense = \"Apache-2.0\"\n" +
+		"[[tools]]\nname = \"echo\"\ndescription = \"Echoes its arguments.\"\ninput = '{\"type\":\"object\"}'\n"
+	return errors.Join(os.MkdirAll(b.echo, 0o700), os.WriteFile(filepath.Join(b.echo, "elf.toml"), []byte(toml), 0o600),
+		os.WriteFile(filepath.Join(b.echo, "plugin.wasm"), echoModule(), 0o600))
 }
 
 // guests builds one plugin, and copies it under other names.
@@ -99,8 +117,12 @@ func renamed(code []byte, from, to string) []byte {
 }
 
 func (b *mcpBench) serve(plugins int, more ...string) []string {
-	args := []string{"mcp", "serve", "--dir", b.dir, "--allow", "hello"}
-	for _, p := range b.plugins[:plugins] {
+	return b.serveThese(b.plugins[:plugins], more...)
+}
+
+func (b *mcpBench) serveThese(plugins []string, more ...string) []string {
+	args := []string{"mcp", "serve", "--dir", b.dir, "--allow", "hello", "--allow", "echo"}
+	for _, p := range plugins {
 		args = append(args, "--plugin", p)
 	}
 	return append(args, more...)
@@ -129,18 +151,21 @@ func (b *mcpBench) open(ctx context.Context, argv ...string) (*client.Client, ti
 	return c, time.Since(began), nil
 }
 
-func hello(ctx context.Context, c *client.Client) error {
+func hello(ctx context.Context, c *client.Client) error { return call(ctx, c, "hello") }
+
+func call(ctx context.Context, c *client.Client, tool string) error {
 	r := mcp.CallToolRequest{}
-	r.Params.Name, r.Params.Arguments = "hello", map[string]any{"name": "Ada"}
+	r.Params.Name, r.Params.Arguments = tool, map[string]any{"name": "Ada"}
 	res, err := c.CallTool(ctx, r)
 	if err == nil && (res.IsError || len(res.Content) == 0) {
-		err = fmt.Errorf("hello answered %+v", res)
+		err = fmt.Errorf("%s answered %+v", tool, res)
 	}
 	return err
 }
 
-func (b *mcpBench) calls(ctx context.Context) error {
-	ours, _, err := b.open(ctx, append([]string{b.bin}, b.serve(1)...)...)
+// calls compares a plugin's tool with the same tool of the peer.
+func (b *mcpBench) calls(ctx context.Context, plugin, tool, title, figure string, goal float64) error {
+	ours, _, err := b.open(ctx, append([]string{b.bin}, b.serveThese([]string{plugin})...)...)
 	if err != nil {
 		return err
 	}
@@ -151,14 +176,14 @@ func (b *mcpBench) calls(ctx context.Context) error {
 	}
 	defer peer.Close()
 	for range 20 { // from a warm cache
-		err = errors.Join(err, hello(ctx, ours), hello(ctx, peer))
+		err = errors.Join(err, call(ctx, ours, tool), call(ctx, peer, tool))
 	}
 	if err != nil {
 		return err
 	}
-	t := Times(15, 100, func() { err = errors.Join(err, hello(ctx, ours)) }, func() { err = errors.Join(err, hello(ctx, peer)) })
-	fmt.Fprintf(b.w, "a Wasm tool (standard Go) over stdio %v, a bare mcp-go server %v\n", t[0], t[1])
-	Figure(b.w, "mcp.call.go", float64(t[0])/float64(t[1]), 1.5)
+	t := Times(15, 100, func() { err = errors.Join(err, call(ctx, ours, tool)) }, func() { err = errors.Join(err, call(ctx, peer, tool)) })
+	fmt.Fprintf(b.w, "%s over stdio %v, a bare mcp-go server %v\n", title, t[0], t[1])
+	Figure(b.w, figure, float64(t[0])/float64(t[1]), goal)
 	return err
 }
 

@@ -1,0 +1,74 @@
+package app
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/elfhost/elfhost/internal/trust"
+)
+
+// What a cloned folder names is started after a person has seen it, and not
+// once it is another.
+func TestMC01ProjectConfigExec(t *testing.T) {
+	dir, home := t.TempDir(), t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(".mcp.json", `{"mcpServers":{"evil":{"command":"touch","args":["PWN"],"env":{"X":"1"}}}}`)
+	write(".env", "ELFHOST_HOME=./.elfhost\n")
+	env := func(name string) string {
+		if name == "ELFHOST_HOME" {
+			return home
+		}
+		return ""
+	}
+	servers := func() int {
+		t.Helper()
+		a, err := Open(context.Background(), Options{Dir: dir, Env: env})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Close(context.Background())
+		if a.Paths.Config != home {
+			t.Errorf("the folder's .env moved the configuration to %q", a.Paths.Config)
+		}
+		a.MCP.Start()
+		return len(a.MCP.Status())
+	}
+	if n := servers(); n != 0 {
+		t.Fatalf("%d servers before anybody trusts the folder", n)
+	}
+	a, err := Open(context.Background(), Options{Dir: dir, Env: env})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close(context.Background())
+	found, err := trust.Look(a.Dir)
+	if err != nil || len(found.Items) != 1 {
+		t.Fatalf("%+v, %v", found, err)
+	}
+	write(".mcp.json", `{"mcpServers":{"evil":{"command":"sleep","args":["0"]}}}`)
+	if err := trust.Give(a.Paths, found); err != nil {
+		t.Fatal(err)
+	}
+	if n := servers(); n != 0 {
+		t.Errorf("%d servers after what was seen has changed", n)
+	}
+	if found, err = trust.Look(a.Dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := trust.Give(a.Paths, found); err != nil {
+		t.Fatal(err)
+	}
+	if n := servers(); n != 1 {
+		t.Errorf("%d servers of a trusted folder", n)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "PWN")); err == nil {
+		t.Error("it was started")
+	}
+}
