@@ -29,7 +29,7 @@ type sessionFlags struct {
 	dir, mode, dialect string
 	tools, allow       []string
 	plugins            []string
-	noInput, offline   bool
+	noInput            bool
 }
 
 func (f *sessionFlags) register(c *cobra.Command) {
@@ -41,7 +41,6 @@ func (f *sessionFlags) register(c *cobra.Command) {
 	fl.StringArrayVar(&f.allow, "allow", nil, "allow a rule or a plugin's grant for this run: 'Bash(git status:*)', 'webfetch net.http https://x.example GET'")
 	fl.StringArrayVar(&f.plugins, "plugin", nil, "load the plugin in this folder (elf.toml, plugin.wasm) for this run")
 	fl.BoolVar(&f.noInput, "no-input", false, "never ask: a question is a denial")
-	fl.BoolVar(&f.offline, "offline", false, "use no network")
 }
 
 // session opens an App for the flags.
@@ -50,7 +49,7 @@ func (f *sessionFlags) session(ctx context.Context, s streams, o app.Options) (*
 		return nil, fault.New("E1001", "", "--dialect is tinyelf or acp, not %q", f.dialect)
 	}
 	o.Dir, o.Mode, o.Dialect, o.Tools, o.Allow, o.Plugins = f.dir, host.Mode(f.mode), f.dialect, f.tools, f.allow, f.plugins
-	o.Offline = f.offline
+	o.Offline = s.offline != nil && *s.offline
 	if f.noInput {
 		o.Approver = nil
 	} else if o.Approver == nil && term.IsTerminal(s.in) {

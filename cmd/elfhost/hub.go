@@ -37,21 +37,13 @@ a web server, in a folder, or in one file that was carried over.`,
 	return c
 }
 
-// hubFlags are of the verbs that use hubs.
-type hubFlags struct{ offline bool }
-
-func (f *hubFlags) register(c *cobra.Command) {
-	c.Flags().BoolVar(&f.offline, "offline", false, "use no network")
-}
-
-func (f *hubFlags) open(ctx context.Context, s streams) (*app.App, *hub.Set, func(), error) {
-	a, err := (&sessionFlags{noInput: true, offline: f.offline}).session(ctx, s, app.Options{})
-	if err != nil {
+// openHubs opens a session for its hubs. done closes it.
+func openHubs(ctx context.Context, s streams) (a *app.App, set *hub.Set, done func(), err error) {
+	if a, err = openQuiet(ctx, s); err != nil {
 		return nil, nil, nil, err
 	}
-	done := func() { a.Close(context.WithoutCancel(ctx)) }
-	set, err := a.Hubs()
-	if err != nil {
+	done = func() { a.Close(context.WithoutCancel(ctx)) }
+	if set, err = a.Hubs(); err != nil {
 		done()
 		return nil, nil, nil, err
 	}
@@ -59,7 +51,6 @@ func (f *hubFlags) open(ctx context.Context, s streams) (*app.App, *hub.Set, fun
 }
 
 func hubAdd(s streams) *cobra.Command {
-	var f hubFlags
 	var root string
 	c := &cobra.Command{
 		Use: "add NAME URL|DIR|BUNDLE", Short: "Use a hub, and pin its root",
@@ -70,15 +61,14 @@ with one that you got another way than from the hub itself.`,
   elfhost hub add carried ./packages.elfbundle --root sha256:…`,
 		Args: exactly(2, "a name and a location"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return f.add(c.Context(), s, args[0], args[1], root)
+			return addHub(c.Context(), s, args[0], args[1], root)
 		},
 	}
-	f.register(c)
 	c.Flags().StringVar(&root, "root", "", "the fingerprint of the root, for scripts: sha256:…")
 	return c
 }
 
-func (f *hubFlags) add(ctx context.Context, s streams, name, location, root string) error {
+func addHub(ctx context.Context, s streams, name, location, root string) error {
 	if err := abi.CheckName(name); err != nil {
 		return fault.Wrap("E1001", "", err)
 	}
@@ -92,7 +82,7 @@ func (f *hubFlags) add(ctx context.Context, s streams, name, location, root stri
 			return fault.Wrap("E1001", "", err)
 		}
 	}
-	a, set, done, err := f.open(ctx, s)
+	a, set, done, err := openHubs(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -151,7 +141,7 @@ func hubRemove(s streams) *cobra.Command {
 	return &cobra.Command{
 		Use: "remove NAME", Aliases: []string{"rm"}, Short: "Stop using a hub; what is installed stays", Args: exactly(1, "one hub"),
 		RunE: func(c *cobra.Command, args []string) error {
-			a, set, done, err := (&hubFlags{}).open(c.Context(), s)
+			a, set, done, err := openHubs(c.Context(), s)
 			if err != nil {
 				return err
 			}
@@ -182,7 +172,7 @@ func hubList(s streams) *cobra.Command {
 	c := &cobra.Command{
 		Use: "list", Short: "List the hubs", Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			_, set, done, err := (&hubFlags{}).open(c.Context(), s)
+			_, set, done, err := openHubs(c.Context(), s)
 			if err != nil {
 				return err
 			}
@@ -204,12 +194,11 @@ func hubList(s streams) *cobra.Command {
 }
 
 func hubRefresh(s streams) *cobra.Command {
-	var f hubFlags
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "refresh [NAME]", Short: "Bring the metadata and the index of hubs up to date", Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			_, set, done, err := f.open(c.Context(), s)
+			_, set, done, err := openHubs(c.Context(), s)
 			if err != nil {
 				return err
 			}
@@ -221,7 +210,6 @@ func hubRefresh(s streams) *cobra.Command {
 			return printRefreshed(s, got, asJSON)
 		},
 	}
-	f.register(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }
@@ -250,7 +238,6 @@ func printRefreshed(s streams, got []hub.Refreshed, asJSON bool) error {
 }
 
 func hubSearch(s streams) *cobra.Command {
-	var f hubFlags
 	var asJSON bool
 	limit := 20
 	c := &cobra.Command{
@@ -259,7 +246,7 @@ func hubSearch(s streams) *cobra.Command {
 best match comes first; of those that match as well, the signed ones and then
 those that are installed more. Without the network the last index is searched.`,
 		RunE: func(c *cobra.Command, args []string) error {
-			_, set, done, err := f.open(c.Context(), s)
+			_, set, done, err := openHubs(c.Context(), s)
 			if err != nil {
 				return err
 			}
@@ -283,7 +270,6 @@ those that are installed more. Without the network the last index is searched.`,
 			return nil
 		},
 	}
-	f.register(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.Flags().IntVar(&limit, "limit", limit, "show this many at the most")
 	return c
@@ -315,7 +301,6 @@ func listing(l skillhub.Listing) string {
 }
 
 func hubMirror(s streams) *cobra.Command {
-	var f hubFlags
 	sel := hub.Selection{Index: true}
 	c := &cobra.Command{
 		Use: "mirror HUB DIR", Short: "Copy a hub, or a part of it, into a folder",
@@ -325,7 +310,7 @@ the same root and the same expiry; it needs no keys, and is verified the same wa
   elfhost hub add acme /media/stick/acme --root sha256:…     (on the other machine)`,
 		Args: exactly(2, "a hub and a folder"),
 		RunE: func(c *cobra.Command, args []string) error {
-			_, set, done, err := f.open(c.Context(), s)
+			_, set, done, err := openHubs(c.Context(), s)
 			if err != nil {
 				return err
 			}
@@ -337,7 +322,6 @@ the same root and the same expiry; it needs no keys, and is verified the same wa
 			return printMirrored(s, set, args[0], args[1], got)
 		},
 	}
-	f.register(c)
 	c.Flags().StringArrayVar(&sel.Packages, "select", nil, "NAME, NAME@VERSION or a pattern such as 'pdf-*'; all packages when none is given")
 	c.Flags().BoolVar(&sel.AllVersions, "all-versions", false, "take every version, not just the newest")
 	return c
@@ -356,7 +340,6 @@ func printMirrored(s streams, set *hub.Set, name, where string, got hub.Mirrored
 }
 
 func pluginBundle(s streams) *cobra.Command {
-	var f hubFlags
 	var out string
 	sel := hub.Selection{Index: true}
 	c := &cobra.Command{
@@ -374,7 +357,7 @@ adds that file as a hub and verifies it as it would the hub, without network.`,
 			if err != nil {
 				return err
 			}
-			_, set, done, err := f.open(c.Context(), s)
+			_, set, done, err := openHubs(c.Context(), s)
 			if err != nil {
 				return err
 			}
@@ -386,7 +369,6 @@ adds that file as a hub and verifies it as it would the hub, without network.`,
 			return printMirrored(s, set, name, out, got)
 		},
 	}
-	f.register(c)
 	c.Flags().StringVarP(&out, "output", "o", "packages"+hub.BundleExt, "the file to write")
 	c.Flags().BoolVar(&sel.AllVersions, "all-versions", false, "take every version, not just the newest")
 	return c

@@ -113,14 +113,13 @@ once; its digest alone is kept.`,
 }
 
 func hubUpload(s streams) *cobra.Command {
-	var f hubFlags
 	var tokenEnv string
 	c := &cobra.Command{
 		Use: "upload HUB|URL PACKAGE...", Short: "Publish packages on a hub that somebody serves",
 		Example: "  ELFHOST_HUB_TOKEN=… elfhost hub upload acme fetch-1.2.0.elfpkg",
 		Args:    cobra.MinimumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
-			a, set, done, err := f.open(c.Context(), s)
+			a, set, done, err := openHubs(c.Context(), s)
 			if err != nil {
 				return err
 			}
@@ -145,7 +144,6 @@ func hubUpload(s streams) *cobra.Command {
 			return nil
 		},
 	}
-	f.register(c)
 	c.Flags().StringVar(&tokenEnv, "token-env", "ELFHOST_HUB_TOKEN", "the variable that holds the token")
 	return c
 }

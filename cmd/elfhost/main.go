@@ -20,7 +20,7 @@ func main() {
 		os.Exit(child(os.Args[2:]))
 	}
 	ctx, stop := interruptible()
-	code := run(ctx, streams{os.Stdin, os.Stdout, os.Stderr}, os.Args[1:])
+	code := run(ctx, streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}, os.Args[1:])
 	stop()
 	os.Exit(code)
 }
@@ -44,6 +44,7 @@ func first(args []string) string {
 type streams struct {
 	in       *os.File
 	out, err io.Writer
+	offline  *bool // --offline, which every verb has; nil: was not read
 }
 
 // run carries out one command line and returns the exit status.

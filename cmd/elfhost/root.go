@@ -29,6 +29,7 @@ func newRoot(s streams) *cobra.Command {
 		SilenceUsage:  true,
 		Args:          noArgs,
 	}
+	s.offline = root.PersistentFlags().Bool("offline", false, "use no network")
 	var quick runFlags
 	prompt := root.Flags().StringP("prompt", "p", "", "the same as `elfhost run PROMPT`")
 	root.RunE = func(c *cobra.Command, _ []string) error {

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 		"elfhost": func() {
 			ctx, stop := interruptible()
 			defer stop()
-			os.Exit(run(ctx, streams{os.Stdin, os.Stdout, os.Stderr}, os.Args[1:]))
+			os.Exit(run(ctx, streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}, os.Args[1:]))
 		},
 	})
 }

@@ -90,8 +90,8 @@ func (r indexRow) listing(p indexPublisher) skillhub.Listing {
 	return l
 }
 
-// EncodeIndex writes an index over the newest versions of packages, in any order.
-func EncodeIndex(rows []skillhub.Listing) ([]byte, error) {
+// encodeIndex writes an index over the newest versions of packages, in any order.
+func encodeIndex(rows []skillhub.Listing) ([]byte, error) {
 	slices.SortFunc(rows, func(a, b skillhub.Listing) int { return strings.Compare(a.Name, b.Name) })
 	var out bytes.Buffer
 	z, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
@@ -131,10 +131,10 @@ func EncodeIndex(rows []skillhub.Listing) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// DecodeIndex reads an index row by row. It ends with an error at the first row
+// decodeRows reads an index row by row. It ends with an error at the first row
 // that is not as it has to be: in order of names, within bounds, as many as the
 // head says. The rows have no digests.
-func DecodeIndex(b []byte) iter.Seq2[skillhub.Listing, error] {
+func decodeRows(b []byte) iter.Seq2[skillhub.Listing, error] {
 	return func(yield func(skillhub.Listing, error) bool) {
 		if err := decodeIndex(b, func(l skillhub.Listing) bool { return yield(l, nil) }); err != nil {
 			yield(skillhub.Listing{}, fmt.Errorf("the index: %w", err))
@@ -215,7 +215,7 @@ func (s *state) index() (map[string]skillhub.Listing, error) {
 		return nil, err
 	}
 	rows := map[string]skillhub.Listing{}
-	for l, err := range DecodeIndex(b) {
+	for l, err := range decodeRows(b) {
 		if err != nil {
 			return nil, err
 		}
@@ -233,7 +233,7 @@ func (s *state) setIndex(ctx context.Context, rows map[string]skillhub.Listing) 
 	for _, l := range rows {
 		list = append(list, l)
 	}
-	b, err := EncodeIndex(list)
+	b, err := encodeIndex(list)
 	if err != nil {
 		return err
 	}

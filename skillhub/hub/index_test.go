@@ -24,7 +24,7 @@ func zipped(t testing.TB, text string) []byte {
 }
 
 func read(b []byte) (out []skillhub.Listing, err error) {
-	for l, err := range DecodeIndex(b) {
+	for l, err := range decodeRows(b) {
 		if err != nil {
 			return out, err
 		}
@@ -40,7 +40,7 @@ func TestIndexRoundTrip(t *testing.T) {
 		{Name: "beta", Version: "2", Publisher: "acme", KeyID: "AB", Kind: skillhub.Text, Size: 1},
 		{Name: "gamma", Version: "2", Kind: skillhub.Tool, Size: 1},
 	}
-	b, err := EncodeIndex([]skillhub.Listing{want[2], want[0], want[1]})
+	b, err := encodeIndex([]skillhub.Listing{want[2], want[0], want[1]})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func FuzzIndex(f *testing.F) {
 		for j := range i {
 			rows = append(rows, skillhub.Listing{Name: fmt.Sprintf("p%d", j), Version: "1", Kind: skillhub.Tool, Publisher: "acme"})
 		}
-		b, err := EncodeIndex(rows)
+		b, err := encodeIndex(rows)
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -111,7 +111,7 @@ func FuzzIndex(f *testing.F) {
 		if err != nil {
 			return
 		}
-		b, err := EncodeIndex(rows)
+		b, err := encodeIndex(rows)
 		if err != nil {
 			t.Fatalf("what was read cannot be written: %v", err)
 		}

@@ -183,7 +183,7 @@ func (c *copier) selected(ctx context.Context, sel Selection) ([]string, error) 
 	if err != nil {
 		return nil, err
 	}
-	for l, err := range DecodeIndex(b) {
+	for l, err := range decodeRows(b) {
 		if err != nil {
 			return nil, err
 		}

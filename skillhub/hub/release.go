@@ -52,7 +52,7 @@ func readRelease(ctx context.Context, file string) (Release, error) {
 	if err != nil {
 		return Release{}, err
 	}
-	r := Release{Archive: file, Listing: ListingOf(c)}
+	r := Release{Archive: file, Listing: listingOf(c)}
 	r.Listing.Digest, r.Listing.Size = skillhub.DigestSum(sum.Sum(nil)), st.Size()
 	if signer != nil {
 		r.Key, r.Listing.KeyID = signer.Key, signer.KeyID()
@@ -60,8 +60,8 @@ func readRelease(ctx context.Context, file string) (Release, error) {
 	return r, nil
 }
 
-// ListingOf is what a hub says of a package, but for its bytes and its signer.
-func ListingOf(c *pack.Contents) skillhub.Listing {
+// listingOf is what a hub says of a package, but for its bytes and its signer.
+func listingOf(c *pack.Contents) skillhub.Listing {
 	m := c.Manifest
 	l := skillhub.Listing{
 		Name: m.Name, Version: m.Version, Publisher: m.Publisher, Description: m.Description, Kind: c.Kind(), Needs: m.Needs,

@@ -164,7 +164,7 @@ func (c *client) loadIndex(ctx context.Context, x *store.Index) (mark string, er
 	if err != nil {
 		return "", err
 	}
-	return mark, x.Replace(ctx, c.remote.Name, tag, IndexEntries(b))
+	return mark, x.Replace(ctx, c.remote.Name, tag, indexEntries(b))
 }
 
 // binMark is the digest of the bin that a target belongs to; "" where the
@@ -178,10 +178,10 @@ func (c *client) binMark(target string) string {
 	return ""
 }
 
-// IndexEntries are the rows of an index as the store keeps them.
-func IndexEntries(b []byte) iter.Seq2[store.Entry, error] {
+// indexEntries are the rows of an index as the store keeps them.
+func indexEntries(b []byte) iter.Seq2[store.Entry, error] {
 	return func(yield func(store.Entry, error) bool) {
-		for l, err := range DecodeIndex(b) {
+		for l, err := range decodeRows(b) {
 			var e store.Entry
 			if err == nil {
 				e, err = entryOf(l)
