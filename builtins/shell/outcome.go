@@ -95,7 +95,7 @@ func (o *outcome) remarks() []string {
 	e := o.exit
 	switch {
 	case e.TimedOut:
-		out = append(out, fmt.Sprintf("The command was killed: it took longer than %v.", o.timeout))
+		out = append(out, fmt.Sprintf("The command was killed: it took longer than %v. Give it more time, or run it in the background.", o.timeout))
 	case e.LogFull:
 		out = append(out, "The command was stopped: it wrote more than the log may hold.")
 	case e.TooMany:
