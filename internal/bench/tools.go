@@ -25,10 +25,18 @@ import (
 )
 
 // Tools measures the native tools against the programs that people would use
-// instead: ripgrep, sed, cp and a bare shell.
-func Tools(ctx context.Context, w io.Writer) error {
-	for _, f := range []func(context.Context, io.Writer) error{searches, reading, editing, outlines, commands} {
-		if err := f(ctx, w); err != nil {
+// instead: ripgrep, sed, cp, ctags and a bare shell. With names it measures
+// these parts alone: read, edit, outline, shell, search. The last takes some
+// minutes.
+func Tools(ctx context.Context, w io.Writer, only ...string) error {
+	for _, part := range []struct {
+		name string
+		run  func(context.Context, io.Writer) error
+	}{{"read", reading}, {"edit", editing}, {"outline", outlines}, {"shell", commands}, {"search", searches}} {
+		if len(only) > 0 && !slices.Contains(only, part.name) {
+			continue
+		}
+		if err := part.run(ctx, w); err != nil {
 			return err
 		}
 	}
@@ -105,6 +113,10 @@ func searches(ctx context.Context, w io.Writer) error {
 		return nil
 	}
 	var greps, globs []trial
+	told := func(t trial, what string) trial {
+		fmt.Fprintf(w, "%8.2f  %s %s\n", t.ratio, what, t.what)
+		return t
+	}
 	for _, v := range []string{"GOROOT", "GOMODCACHE"} {
 		out, err := exec.CommandContext(ctx, "go", "env", v).Output()
 		if err != nil {
@@ -116,14 +128,14 @@ func searches(ctx context.Context, w io.Writer) error {
 		}
 		base := []string{"--no-config", "--no-require-git", "--no-messages"}
 		for _, p := range queries.Patterns() {
-			greps = append(greps, trial{d.settle(4,
+			greps = append(greps, told(trial{d.settle(4,
 				func() { d.call(ctx, "rg", map[string]any{"args": p}) },
-				func() { d.run(ctx, "rg", append(append(slices.Clone(base), p...), ".")...) }), v + " " + strings.Join(p, " ")})
+				func() { d.run(ctx, "rg", append(append(slices.Clone(base), p...), ".")...) }), v + " " + strings.Join(p, " ")}, "grep"))
 		}
 		for _, g := range queries.Globs() {
-			globs = append(globs, trial{d.settle(4,
+			globs = append(globs, told(trial{d.settle(4,
 				func() { d.call(ctx, "Glob", map[string]any{"pattern": g}) },
-				func() { d.run(ctx, "rg", append(slices.Clone(base), "--hidden", "--files", "-g", g)...) }), v + " " + g})
+				func() { d.run(ctx, "rg", append(slices.Clone(base), "--hidden", "--files", "-g", g)...) }), v + " " + g}, "glob"))
 		}
 		d.tree.Close()
 		if d.err != nil {
@@ -135,12 +147,9 @@ func searches(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// ranking prints the trials, the slowest last, and what they come to.
+// ranking prints what the trials come to.
 func ranking(w io.Writer, name string, trials []trial) {
 	slices.SortFunc(trials, func(a, b trial) int { return cmp.Compare(a.ratio, b.ratio) })
-	for _, t := range trials {
-		fmt.Fprintf(w, "%8.2f  %s %s\n", t.ratio, name, t.what)
-	}
 	Figure(w, name+".rg.median", trials[len(trials)/2].ratio, 1.5)
 	Figure(w, name+".rg.worst", trials[len(trials)-1].ratio, 4)
 }

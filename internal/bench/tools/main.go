@@ -1,4 +1,5 @@
-// Command tools prints the figures of `make bench-tools`.
+// Command tools prints the figures of `make bench-tools`, or of the parts that
+// its arguments name: read, edit, outline, shell, search.
 package main
 
 import (
@@ -18,7 +19,7 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == outline.Verb {
 		os.Exit(outline.Child(os.Stdin, os.Stdout, os.Stderr))
 	}
-	if err := bench.Tools(context.Background(), os.Stdout); err != nil {
+	if err := bench.Tools(context.Background(), os.Stdout, os.Args[1:]...); err != nil {
 		fmt.Fprintln(os.Stderr, "tools:", err)
 		os.Exit(1)
 	}
