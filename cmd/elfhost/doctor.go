@@ -32,7 +32,7 @@ func doctorVerb(s streams) *cobra.Command {
 	c := &cobra.Command{
 		Use: "doctor", Short: "Check what works on this machine, with the fix for what does not", Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			found := diagnose(c.Context())
+			found := diagnose(c.Context(), *s.offline)
 			if asJSON {
 				if err := json.NewEncoder(s.out).Encode(found); err != nil {
 					return err
@@ -70,7 +70,7 @@ func printFindings(s streams, found []finding) {
 }
 
 // diagnose looks at everything; a part that fails does not hide the next.
-func diagnose(ctx context.Context) []finding {
+func diagnose(ctx context.Context, offline bool) []finding {
 	v := buildInfo()
 	out := []finding{{Name: "elfhost", OK: true, Must: true, Says: v.Version + ", " + v.ABI + ", " + v.Platform}}
 	paths, err := config.FindPaths(os.Getenv)
@@ -80,7 +80,7 @@ func diagnose(ctx context.Context) []finding {
 	for _, f := range []struct{ name, dir string }{{"configuration", paths.Config}, {"state", paths.State}, {"cache", paths.Cache}} {
 		out = append(out, writable(f.name, f.dir))
 	}
-	a, err := app.Open(ctx, app.Options{})
+	a, err := app.Open(ctx, app.Options{Offline: offline})
 	if err != nil {
 		return append(out, unopened(err))
 	}

@@ -50,7 +50,7 @@ func grammarAdd(s streams) *cobra.Command {
 		Example: `  elfhost grammar add npm:@repomix/tree-sitter-wasms@0.1.17#rust
   elfhost grammar add ./tree-sitter-nim.wasm --ext .nim`,
 		RunE: func(c *cobra.Command, args []string) error {
-			module, source, err := grammarModule(c.Context(), args[0])
+			module, source, err := grammarModule(c.Context(), args[0], *s.offline)
 			if err != nil {
 				return err
 			}
@@ -80,7 +80,7 @@ func grammarAdd(s streams) *cobra.Command {
 }
 
 // grammarModule reads a file, or takes one out of an npm package.
-func grammarModule(ctx context.Context, arg string) (module []byte, source string, err error) {
+func grammarModule(ctx context.Context, arg string, offline bool) (module []byte, source string, err error) {
 	spec, ok, err := npm.Parse(arg)
 	if err != nil {
 		return nil, "", fault.Wrap("E1001", "", err)
@@ -92,6 +92,9 @@ func grammarModule(ctx context.Context, arg string) (module []byte, source strin
 		}
 		return module, source, err
 	}
+	if err := mayFetch(offline); err != nil {
+		return nil, "", err
+	}
 	_, module, err = npm.Fetch(ctx, spec)
 	switch {
 	case ctx.Err() != nil:
@@ -102,6 +105,26 @@ func grammarModule(ctx context.Context, arg string) (module []byte, source strin
 		return nil, "", fault.Wrap("E1309", "", err)
 	}
 	return module, spec.String(), nil
+}
+
+// mayFetch refuses what another program would fetch, where no network may be used.
+func mayFetch(offline bool) error {
+	paths, err := config.FindPaths(os.Getenv)
+	if err != nil {
+		return fault.Wrap("E1002", "", err)
+	}
+	p, err := config.LoadPolicy(paths, "")
+	if err != nil {
+		return fault.Wrap("E1002", "", err)
+	}
+	c, err := config.Load(paths, "", false)
+	if err != nil {
+		return fault.Wrap("E1002", "", err)
+	}
+	if offline || c.Offline || p.Network().Off {
+		return fault.New("E1605", "give the .wasm file itself", "an npm package cannot be fetched")
+	}
+	return nil
 }
 
 func grammarList(s streams) *cobra.Command {

@@ -288,9 +288,20 @@ func bareSearch(db *sql.DB, q string) (n int, err error) {
 	return n, rows.Err()
 }
 
-// hubRefresh asks a hub that has not changed: the usual case.
+// hubRefresh asks a hub that has not changed: the usual case. For people there
+// is also what finding one package costs, of which the hash bin grows with the hub.
 func hubRefresh(ctx context.Context, w io.Writer, small, large *benchHub) error {
 	var failed error
+	find := func(b *benchHub) func() {
+		i := 0
+		return func() {
+			i = (i + 97) % len(b.rows)
+			_, err := b.set.Document(ctx, skillhub.Ref{Kind: skillhub.Named, Name: b.rows[i].Name})
+			failed = errors.Join(failed, err)
+		}
+	}
+	one := Times(9, 3, find(large), find(small))
+	fmt.Fprintf(w, "finding one package, metadata included: %v at 100,000; %v at 1,000\n", one[0], one[1])
 	took := Times(15, 3, func() { failed = errors.Join(failed, large.refresh(ctx)) }, func() { failed = errors.Join(failed, small.refresh(ctx)) })
 	if failed != nil {
 		return failed
