@@ -19,6 +19,7 @@ import (
 	"github.com/elfhost/elfhost/internal/config"
 	"github.com/elfhost/elfhost/internal/fault"
 	"github.com/elfhost/elfhost/internal/term"
+	"github.com/elfhost/elfhost/skillhub"
 )
 
 // explained is what `elfhost policy explain` says of one thing.
@@ -38,8 +39,8 @@ func policyExplain(s streams) *cobra.Command {
 		Long: `Say what the policies here decide about a package, a call of a tool, or one use of
 a capability, and by which file and line. Nothing is called, asked or installed.
 
-A PACKAGE is a folder, an archive, or NAME or NAME@VERSION. Of a name, rules that
-ask for more than is known are shown as open.`,
+A PACKAGE is named as for elfhost install. Of one that is neither installed nor a
+file, rules that ask for more than its name tells are shown as open.`,
 		Example: `  elfhost policy explain fetch@1.2.0
   elfhost policy explain ./my-plugin
   elfhost policy explain Bash '{"command": "git push"}'
@@ -165,12 +166,16 @@ func (l *listener) Approve(_ context.Context, a host.Ask) (host.Answer, error) {
 }
 
 func explainPackage(ctx context.Context, a *app.App, ref string) (*explained, error) {
-	f, err := factsOf(ctx, ref)
+	f, err := factsOf(ctx, a, ref)
 	if err != nil {
 		return nil, err
 	}
 	r := a.Policy.Package(f)
-	e := &explained{What: strings.TrimSpace(f.Name + " " + f.Version), Verdict: "allowed", Findings: r.Findings}
+	what := strings.TrimSpace(f.Name + " " + f.Version)
+	if what == "" {
+		what = ref
+	}
+	e := &explained{What: what, Verdict: "allowed", Findings: r.Findings}
 	switch {
 	case len(r.Denied()) > 0:
 		e.Verdict = "denied"
@@ -192,28 +197,42 @@ func explainPackage(ctx context.Context, a *app.App, ref string) (*explained, er
 }
 
 // factsOf says what is known of a package: of an archive all but who pinned its
-// key, of a folder what its manifest says, of a name no more than the name.
-func factsOf(ctx context.Context, ref string) (packages.Facts, error) {
-	st, err := os.Stat(ref)
-	if err == nil && st.Mode().IsRegular() {
-		return factsOfArchive(ctx, ref)
-	}
-	if err == nil && st.IsDir() {
-		m, err := config.ReadManifestFile(filepath.Join(ref, "elf.toml"))
-		if err != nil {
-			return packages.Facts{}, fault.Wrap("E1302", "", err)
+// key, of a folder what its manifest says, of an installed package what is
+// pinned, of any other name no more than the name.
+func factsOf(ctx context.Context, a *app.App, ref string) (packages.Facts, error) {
+	r, err := skillhub.ParseRef(ref)
+	switch {
+	case err != nil:
+		return packages.Facts{}, fault.Wrap("E1001", "a package is a path, NAME or NAME@VERSION, or oci://HOST/REPOSITORY; a call is a tool and its JSON", err)
+	case r.Kind == skillhub.Named:
+		if f, ok := a.InstalledFacts(r.Name); ok && r.Hub == "" && (r.Version == "" || r.Version == f.Version) {
+			return f, nil
 		}
-		abs, err := filepath.Abs(ref)
-		if err != nil {
-			return packages.Facts{}, err
-		}
-		return packages.Facts{Name: m.Name, Version: m.Version, Publisher: m.Publisher, Needs: m.Needs, Hub: "file://" + filepath.ToSlash(abs)}, nil
+		return a.Known(r), nil
+	case r.Kind != skillhub.Local:
+		return a.Known(r), nil
 	}
-	name, version, _ := strings.Cut(ref, "@")
-	if abi.CheckName(name) != nil {
-		return packages.Facts{}, fault.New("E1001", "a package is a folder, NAME or NAME@VERSION; a call is a tool and its JSON", "%q is neither a package nor a tool", ref)
+	return factsOfPath(ctx, r.Location)
+}
+
+// factsOfPath says what is known of an archive or a folder.
+func factsOfPath(ctx context.Context, name string) (packages.Facts, error) {
+	st, err := os.Stat(name)
+	if err != nil {
+		return packages.Facts{}, fault.Wrap("E1001", "", err)
 	}
-	return packages.Facts{Name: name, Version: version, Partial: true}, nil
+	if !st.IsDir() {
+		return factsOfArchive(ctx, name)
+	}
+	m, err := config.ReadManifestFile(filepath.Join(name, "elf.toml"))
+	if err != nil {
+		return packages.Facts{}, fault.Wrap("E1302", "", err)
+	}
+	abs, err := filepath.Abs(name)
+	if err != nil {
+		return packages.Facts{}, err
+	}
+	return packages.Facts{Name: m.Name, Version: m.Version, Publisher: m.Publisher, Needs: m.Needs, Hub: "file://" + filepath.ToSlash(abs)}, nil
 }
 
 func factsOfArchive(ctx context.Context, name string) (packages.Facts, error) {

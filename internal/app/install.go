@@ -59,7 +59,7 @@ func (c *Candidate) Close() error { return c.stage.Close() }
 // looks at what is in it. Nothing of it runs but, where it does not say what
 // its tools are, elf_describe, in a sandbox without rights.
 func (a *App) Prepare(ctx context.Context, ref skillhub.Ref, o InstallOptions) (*Candidate, error) {
-	if err := a.judged(a.Policy.Package(a.known(ref))); err != nil { // before anything is fetched
+	if err := a.judged(a.Policy.Package(a.Known(ref))); err != nil { // before anything is fetched
 		return nil, err
 	}
 	stage, err := a.installs.store.Stage()

@@ -81,9 +81,9 @@ func (a *App) placeOf(r skillhub.Ref) string {
 	return a.hubAddress(r.Hub)
 }
 
-// known are the facts that a reference alone tells. A path counts when it is
+// Known are the facts that a reference alone tells. A path counts when it is
 // read: it may be relative, or lead elsewhere.
-func (a *App) known(r skillhub.Ref) packages.Facts {
+func (a *App) Known(r skillhub.Ref) packages.Facts {
 	f := packages.Facts{Name: r.Name, Version: r.Version, Partial: true}
 	if r.Kind != skillhub.Local {
 		f.Hub = a.placeOf(r)

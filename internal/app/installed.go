@@ -186,6 +186,20 @@ func pinFacts(name string, p keep.Pin, needs []abi.Need, l *keep.Lock) packages.
 	}
 }
 
+// InstalledFacts are what a policy judges of an installed package.
+func (a *App) InstalledFacts(name string) (packages.Facts, bool) {
+	st, err := a.installs.store.Load()
+	if err != nil {
+		return packages.Facts{}, false
+	}
+	i := slices.IndexFunc(st.Installed, func(in keep.Installed) bool { return in.Name == name })
+	if i < 0 {
+		return packages.Facts{}, false
+	}
+	in := st.Installed[i]
+	return pinFacts(in.Name, in.Pin, in.Manifest.Needs, st.Lock), true
+}
+
 func (s *installs) pack(in keep.Installed) *installedPack {
 	p := &installedPack{app: s.app, in: in}
 	p.pack = newPack(in.Manifest, in.Module.Hex(), in.Tools, false)

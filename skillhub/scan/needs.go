@@ -114,12 +114,43 @@ func onlyReads(methods string) bool {
 	return true
 }
 
+// allowedIn finds the allowed-tools in the fields of a SKILL.md, roughly: who
+// uses them reads them properly.
+func allowedIn(body string) (out []string) {
+	body = strings.TrimPrefix(body, "\ufeff")
+	if !strings.HasPrefix(body, "---") {
+		return nil
+	}
+	in := false
+	for i, l := range strings.SplitN(body, "\n", 200) {
+		l = strings.TrimRight(l, "\r ")
+		key, rest, ok := strings.Cut(l, ":")
+		switch {
+		case i > 0 && l == "---":
+			return out
+		case ok && strings.TrimSpace(strings.ToLower(key)) == "allowed-tools":
+			in, l = true, rest
+		case in && l != "" && l[0] != ' ' && l[0] != '\t' && l[0] != '-':
+			in = false
+		}
+		if !in {
+			continue
+		}
+		for _, t := range strings.FieldsFunc(l, func(r rune) bool { return strings.ContainsRune(",[]\"' \t", r) }) {
+			if t != "-" {
+				out = append(out, t)
+			}
+		}
+	}
+	return out
+}
+
 // allowed looks at a skill's allowed-tools. They can only take rights away
 // here; in other hosts they give them.
 func (c *collector) allowed(tools []string) {
 	for _, t := range tools {
 		switch strings.ReplaceAll(t, " ", "") {
-		case "*", "Bash", "Shell", "Bash(*)", "Bash(:*)", "Shell(*)", "Bash(**)":
+		case "*", "Bash(*)", "Bash(:*)", "Shell(*)", "Bash(**)": // "Bash" alone, which honest skills write, says no less
 			c.add("allows-all", Look, "allowed-tools", "it names every command as allowed ("+line(t, 40)+"); that gives it none")
 			return
 		}

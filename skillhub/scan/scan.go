@@ -58,7 +58,9 @@ type Input struct {
 	Manifest abi.Manifest
 	Tools    []abi.ToolDecl // as the module or the manifest declares them
 	Texts    []Text         // Folder reads those of a package
-	Allowed  []string       // allowed-tools of its SKILL.md
+	// Allowed are the allowed-tools of its SKILL.md, where somebody has read them
+	// already. Nil: they are looked for in the text.
+	Allowed []string
 }
 
 // Package scans all that a package brings. Findings come with the heaviest
@@ -72,6 +74,13 @@ func Package(in Input) []Finding {
 	}
 	for _, t := range in.Tools {
 		c.tool(t)
+	}
+	if in.Allowed == nil {
+		for _, t := range in.Texts {
+			if t.Name == "SKILL.md" {
+				in.Allowed = append(in.Allowed, allowedIn(t.Body)...)
+			}
+		}
 	}
 	c.allowed(in.Allowed)
 	left := MaxAll

@@ -78,6 +78,24 @@ func TestPlacesAndQuotes(t *testing.T) {
 	}
 }
 
+// allowed-tools are found in the text of a package, however they are written.
+func TestHUB15AllowedTools(t *testing.T) {
+	for text, hit := range map[string]bool{
+		"---\nname: a\nallowed-tools: Read, Bash(*)\n---\n":            true,
+		"---\nallowed-tools:\n  - Read\n  - \"Bash(*)\"\nname: a\n---": true,
+		"\ufeff---\r\nallowed-tools: [Read, '*']\r\n---\r\n":           true,
+		"---\nallowed-tools: Read Bash\n---\n":                         false,
+		"---\nallowed-tools: Read, Bash(git:*)\n---\n":                 false,
+		"---\nname: Bash(*)\n---\nallowed-tools: Bash(*)\n":            false,
+		"allowed-tools: Bash(*)":                                       false,
+	} {
+		got := Package(Input{Texts: []Text{{"SKILL.md", text}}})
+		if slices.ContainsFunc(got, func(f Finding) bool { return f.Rule == "allows-all" }) != hit {
+			t.Errorf("%q: %+v", text, got)
+		}
+	}
+}
+
 func TestMarkOfTheEncodingIsNoMessage(t *testing.T) {
 	if got := Skill("\ufeff# A\n", nil); len(got) != 0 {
 		t.Errorf("%+v", got)
