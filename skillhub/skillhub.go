@@ -54,8 +54,8 @@ const (
 
 // Fetched says what a source wrote, and who stands for it.
 type Fetched struct {
-	Form   Form // "" is Archive
-	Digest Digest
+	Form   Form   // "" is Archive
+	Digest Digest // that was promised; "" where nobody promised one
 	Size   int64
 	// Source is where it came from, exact enough to fetch the same bytes again:
 	// "acme/fetch@1.2.0", "oci://ghcr.io/acme/fetch@sha256:…". It parses as a Ref.

@@ -101,6 +101,7 @@ type App struct {
 	packages []pack             // bundled, and of --plugin; see packs
 	installs *installs
 	hub      *hubTools
+	atStart  chan loaded // what is installed, read while the rest is opened
 	closers  []func(context.Context) error
 	unfollow func()      // nil: nothing is followed
 	began    atomic.Bool // hooks were told of the session
@@ -136,7 +137,7 @@ func (a *App) open(ctx context.Context) error {
 	a.kernel = make(chan reach.Sandbox, 1)
 	go func() { a.kernel <- reach.ProbeSandbox(ctx) }()
 	for _, step := range []func(context.Context) error{
-		a.findPlaces, a.openSessions, a.readRules, a.openAudit, a.openBrokers, a.openGate, a.openLoader, a.register, a.follow,
+		a.findPlaces, a.loadInstalled, a.openSessions, a.readRules, a.openAudit, a.openBrokers, a.openGate, a.openLoader, a.register, a.follow,
 	} {
 		if err := step(ctx); err != nil {
 			return err

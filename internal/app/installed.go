@@ -69,7 +69,8 @@ func stampOf(file string) stamp {
 func installedTools(ctx context.Context, a *App) ([]host.Tool, error) {
 	a.installs = &installs{app: a, store: Store(a.Paths), stop: make(chan struct{}), done: make(chan struct{})}
 	a.installs.now.Store(&installedSet{})
-	a.installs.reload(ctx)
+	first := <-a.atStart
+	a.installs.take(ctx, first.stamp, first.state, first.err)
 	go a.installs.watch(context.WithoutCancel(ctx))
 	return nil, nil
 }
@@ -103,8 +104,33 @@ func (s *installs) recheck() {
 func (s *installs) reload(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	old, next := s.now.Load(), &installedSet{stamp: stampOf(s.store.Lock)}
+	at := stampOf(s.store.Lock)
 	st, err := s.store.Load()
+	s.take(ctx, at, st, err)
+}
+
+// loaded is what was read of the store while the session was opened.
+type loaded struct {
+	stamp stamp
+	state *keep.State
+	err   error
+}
+
+// loadInstalled reads what is installed, beside the other steps of the start.
+func (a *App) loadInstalled(context.Context) error {
+	a.atStart = make(chan loaded, 1)
+	go func() {
+		s := Store(a.Paths)
+		at := stampOf(s.Lock)
+		st, err := s.Load()
+		a.atStart <- loaded{at, st, err}
+	}()
+	return nil
+}
+
+// take is called with the lock held, or at the start.
+func (s *installs) take(ctx context.Context, at stamp, st *keep.State, err error) {
+	old, next := s.now.Load(), &installedSet{stamp: at}
 	if err != nil {
 		// What is loaded stays, without the rights that the file gave.
 		s.app.note("%v: nothing that was granted in it counts until it is mended; `elfhost plugin verify` says more", err)

