@@ -31,13 +31,17 @@ const (
 	largeHub = 100_000
 )
 
-// Hub measures hubs: searching, refreshing and serving.
+// Hub measures packages and hubs: installing, starting with many, searching,
+// refreshing and serving.
 func Hub(ctx context.Context, w io.Writer) error {
 	dir, err := os.MkdirTemp("", "elfhost-bench-*")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
+	if err := errors.Join(hubInstall(ctx, w), hubStart(ctx, w)); err != nil {
+		return err
+	}
 	var hubs [2]*benchHub
 	for i, n := range []int{smallHub, largeHub} {
 		began := time.Now()
