@@ -212,6 +212,30 @@ func TestPinnedRootIsHeld(t *testing.T) {
 	}
 }
 
+// TestKeptMetadataIsDamaged: what is kept here can be had again.
+func TestKeptMetadataIsDamaged(t *testing.T) {
+	c := &clock{day}
+	a, root := newHub(t, c, InitOptions{})
+	publish(t, a, release(t, "one", "1.0.0", "x"))
+	o := options(t, c)
+	s := use(t, o, "acme", a.Dir, root)
+	mustFetch(t, s, "one", "one1.0.0x")
+	files, err := filepath.Glob(filepath.Join(o.stateDir("acme"), "metadata", "*.json"))
+	if err != nil || len(files) < 5 {
+		t.Fatalf("kept: %q, %v", files, err)
+	}
+	for _, file := range files {
+		for _, body := range []string{"", "{", "{}", `{"signed":5}`, `{"signed":{"_type":"targets"},"signatures":[]}`, `{"signed":{"_type":"timestamp","version":9,"meta":{"snapshot.json":null}},"signatures":[]}`} {
+			if err := os.WriteFile(file, []byte(body), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := fetch(s, "one"); err != nil {
+				t.Errorf("with %q in %s: %v", body, filepath.Base(file), err)
+			}
+		}
+	}
+}
+
 // TestBadServers: every way of not answering ends at a limit.
 func TestBadServers(t *testing.T) {
 	c := &clock{day}

@@ -67,8 +67,36 @@ func (o *Options) open(ctx context.Context, r Remote) (_ *client, err error) {
 	if err != nil {
 		return nil, err
 	}
-	err = guard(func() error { return c.refresh(ctx, root) })
+	refresh := func() error { return guard(func() error { return c.refresh(ctx, root) }) }
+	if err = refresh(); err != nil && c.mend(Timestamp, Snapshot, Targets) {
+		err = refresh()
+	}
 	return c, err
+}
+
+// mend removes what is kept of some roles and cannot be read any more, as after
+// a power cut: TUF's client takes that for an error of the hub's. It reports
+// whether there was such a file.
+func (c *client) mend(roles ...string) (mended bool) {
+	for _, role := range roles {
+		file := filepath.Join(c.metadataDir(), role+".json")
+		b, err := disk.ReadFile(file, maxTargets)
+		if err != nil {
+			continue
+		}
+		switch role {
+		case Timestamp:
+			_, err = metadata.Timestamp().FromBytes(b)
+		case Snapshot:
+			_, err = metadata.Snapshot().FromBytes(b)
+		default:
+			_, err = metadata.Targets().FromBytes(b)
+		}
+		if err != nil {
+			mended = os.Remove(file) == nil || mended
+		}
+	}
+	return mended
 }
 
 func (c *client) close() {
@@ -170,10 +198,15 @@ var errPart = fmt.Errorf("it is not in this mirror, which has a part of the hub:
 // errPart: the bin is not here.
 func (c *client) find(name string) (f *metadata.TargetFiles, err error) {
 	role := c.targets().Delegations.SuccinctRoles.GetRolesForTarget(name)[0].Name
-	err = guard(func() error {
-		f, err = c.tuf.GetTargetInfo(name)
-		return err
-	})
+	look := func() error {
+		return guard(func() error {
+			f, err = c.tuf.GetTargetInfo(name)
+			return err
+		})
+	}
+	if err = look(); err != nil && c.mend(role) {
+		err = look()
+	}
 	set := c.tuf.GetTrustedMetadataSet()
 	switch bin := set.Targets[role]; {
 	case bin != nil && bin.Signed.Targets[name] == nil:
@@ -240,13 +273,30 @@ func (f *fetcher) DownloadFile(name string, most int64, _ time.Duration) ([]byte
 		return nil, f.c.away
 	}
 	b, err := readFrom(f.ctx, f.c.place, name, most)
-	if errors.Is(err, fs.ErrNotExist) { // TUF's way of saying so
-		return nil, errors.Join(err, &metadata.ErrDownloadHTTP{StatusCode: http.StatusNotFound, URL: name})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, absent(name)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return b, canonical(name, b)
+}
+
+// absent is a file of metadata that is not there, as TUF's client wants to hear it.
+type absent string
+
+func (a absent) Error() string { return "the hub has no " + string(a) }
+
+// Is makes it a file that does not exist.
+func (a absent) Is(target error) bool { return target == fs.ErrNotExist }
+
+// As makes it the answer of a web server.
+func (a absent) As(target any) bool {
+	t, ok := target.(**metadata.ErrDownloadHTTP)
+	if ok {
+		*t = &metadata.ErrDownloadHTTP{StatusCode: http.StatusNotFound, URL: string(a)}
+	}
+	return ok
 }
 
 // canonical refuses a file of metadata that is not written as elfhost writes
