@@ -21,7 +21,7 @@ import (
 const target = "internal/kit/quickjs/dist/quickjs.wasm.gz"
 
 // patience is how long a registry that does not answer is waited for.
-const patience = time.Minute
+const patience = 30 * time.Second
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
