@@ -169,6 +169,24 @@ func use2(t testing.TB, o Options, name, location string, root skillhub.Digest) 
 	return NewSet(o, []Remote{{name, location, offer.Root}})
 }
 
+// TestHUB05DigestMismatch: another archive, and one of another size, under the
+// name of the one that the document promises.
+func TestHUB05DigestMismatch(t *testing.T) {
+	c := &clock{day}
+	a, root := newHub(t, c, InitOptions{})
+	r := release(t, "one", "1.0.0", "x")
+	publish(t, a, r)
+	s := use(t, options(t, c), "acme", a.Dir, root)
+	for what, body := range map[string]string{"other bytes": "one1.0.0y", "shorter": "one1.0.0", "longer": "one1.0.0xx", "nothing": ""} {
+		if err := os.WriteFile(a.path(blobPath(r.Listing.Digest)), []byte(body), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if got, _, err := fetch(s, "one"); !errors.Is(err, skillhub.ErrMismatch) {
+			t.Errorf("%s: %q, %v", what, got, err)
+		}
+	}
+}
+
 // TestForeignKeys: metadata that is well made and signed, by keys of another hub.
 func TestForeignKeys(t *testing.T) {
 	c := &clock{day}
