@@ -1,0 +1,288 @@
+package app_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/elfhost/elfhost/host"
+	"github.com/elfhost/elfhost/host/policy"
+	"github.com/elfhost/elfhost/internal/app"
+	"github.com/elfhost/elfhost/internal/config"
+	"github.com/elfhost/elfhost/skillhub"
+)
+
+// spinModule works for ever at each call.
+const spinModule = "0061736d01000000010e0260017f017f60047f7f7f7f017e03030200010503010001072103066d656d6f7279020009656c665f616c6c6f63000008656c665f63616c6c00010a110205004180200b090003400c000b42000b"
+
+// machine is a person's own folders, which several sessions share.
+type machine struct {
+	t     *testing.T
+	dir   string
+	paths config.Paths
+}
+
+func newMachine(t *testing.T) *machine {
+	dir := t.TempDir()
+	home := filepath.Join(dir, "home")
+	m := &machine{t, filepath.Join(dir, "ws"), config.Paths{Config: home, State: filepath.Join(home, "state"), Cache: filepath.Join(home, "cache"), SystemPolicy: filepath.Join(home, "none")}}
+	if err := os.MkdirAll(m.dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func (m *machine) open(allow ...string) *app.App {
+	m.t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	a, err := app.Open(m.t.Context(), app.Options{Dir: m.dir, Paths: &m.paths, Env: func(string) string { return "" }, Allow: allow, Compiler: self})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	m.t.Cleanup(func() { a.Close(context.Background()) })
+	return a
+}
+
+// folder makes a package's folder, whose one tool is called like it.
+func (m *machine) folder(name, module string) skillhub.Ref {
+	m.t.Helper()
+	dir := filepath.Join(m.dir, "..", name)
+	wasm, err := hex.DecodeString(module)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		m.t.Fatal(err)
+	}
+	text := fmt.Sprintf("abi = \"elf/1\"\nname = %q\nversion = \"1.0.0\"\n[limits]\ntime = \"60s\"\n[[needs]]\ncap = \"net.http\"\nscope = \"https://a.example GET\"\nreason = \"to fetch\"\n[[tools]]\nname = %q\ndescription = \"It\"\n", name, name)
+	for file, b := range map[string][]byte{"elf.toml": []byte(text), "plugin.wasm": wasm} {
+		if err := os.WriteFile(filepath.Join(dir, file), b, 0o644); err != nil {
+			m.t.Fatal(err)
+		}
+	}
+	return skillhub.Ref{Kind: skillhub.Local, Location: dir}
+}
+
+func (m *machine) install(a *app.App, ref skillhub.Ref) *app.Candidate {
+	m.t.Helper()
+	c, err := a.Prepare(m.t.Context(), ref, app.InstallOptions{})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.Commit(m.t.Context(), c.Asked(), nil); err != nil {
+		m.t.Fatal(err)
+	}
+	return c
+}
+
+// until waits for something that another session did.
+func until(t *testing.T, a *app.App, what string, ok func() bool) {
+	t.Helper()
+	end := time.After(patience)
+	for {
+		changed := a.Registry.Changed()
+		if ok() {
+			return
+		}
+		select {
+		case <-changed:
+		case <-end:
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+func TestARunningSessionSeesWhatAnotherInstalls(t *testing.T) {
+	m := newMachine(t)
+	here, there := m.open("say"), m.open()
+	if here.Registry.Has("say") {
+		t.Fatal("the tool is there before it is installed")
+	}
+	m.install(there, m.folder("say", netModule))
+	until(t, here, "the new tool is registered", func() bool { return here.Registry.Has("say") })
+	res := here.Registry.Invoke(t.Context(), host.Call{ID: "1", Tool: "say"})
+	if res.IsError || res.Text() != "hello" {
+		t.Errorf("a call of it: %q", res.Text())
+	}
+	if err := there.Disable(t.Context(), "say", ""); err != nil {
+		t.Fatal(err)
+	}
+	until(t, here, "the disabled tool goes", func() bool { return !here.Registry.Has("say") })
+	if c, err := there.Enable(t.Context(), "say"); c != nil || err != nil {
+		t.Fatalf("Enable: %v, %v", c, err)
+	}
+	until(t, here, "the enabled tool is back", func() bool { return here.Registry.Has("say") })
+	if err := there.RemovePackage(t.Context(), "say"); err != nil {
+		t.Fatal(err)
+	}
+	until(t, here, "the removed tool goes", func() bool { return !here.Registry.Has("say") })
+}
+
+func TestRevokingEndsCallsThatRun(t *testing.T) {
+	for name, act := range map[string]func(*app.App) error{
+		"revoke": func(a *app.App) error { _, err := a.RevokePackage(context.Background(), "spin", nil); return err },
+		"remove": func(a *app.App) error { return a.RemovePackage(context.Background(), "spin") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(t)
+			here, there := m.open("spin"), m.open()
+			m.install(here, m.folder("spin", spinModule))
+			done := make(chan string, 1)
+			go func() {
+				res := here.Registry.Invoke(context.Background(), host.Call{ID: "1", Tool: "spin"})
+				done <- res.Text()
+			}()
+			select {
+			case text := <-done:
+				t.Fatalf("it ended by itself: %s", text)
+			case <-time.After(1500 * time.Millisecond):
+			}
+			if err := act(there); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case text := <-done:
+				if !strings.Contains(text, "taken back") && !strings.Contains(text, "removed") {
+					t.Errorf("the call ended with %q", text)
+				}
+			case <-time.After(10 * time.Second): // its own limit is a minute
+				t.Fatal("the call goes on")
+			}
+		})
+	}
+}
+
+func TestPOL08GrantReplay(t *testing.T) {
+	m := newMachine(t)
+	a := m.open()
+	m.install(a, m.folder("say", netModule))
+	key, ok := a.PluginKey("say")
+	if !ok || len(a.Grants(key)) != 1 {
+		t.Fatalf("what was granted: %v", a.Grants(key))
+	}
+	for what, change := range map[string]func(*config.PluginKey){
+		"another module":    func(k *config.PluginKey) { k.Digest = strings.Repeat("0", 64) },
+		"other needs":       func(k *config.PluginKey) { k.Needs = config.NeedsHash(nil) },
+		"another publisher": func(k *config.PluginKey) { k.Publisher = "acme" },
+		"another name":      func(k *config.PluginKey) { k.Name = "say2" },
+	} {
+		k := key
+		change(&k)
+		if got := a.Grants(k); len(got) != 0 {
+			t.Errorf("%s holds %v", what, got)
+		}
+	}
+}
+
+func TestPolicyRefusesPackages(t *testing.T) {
+	m := newMachine(t)
+	m.paths.SystemPolicy = filepath.Join(m.dir, "..", "policy.toml")
+	if err := os.WriteFile(m.paths.SystemPolicy, []byte("[packages]\nsignature = \"signed\"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, err := m.open().Prepare(t.Context(), m.folder("say", netModule), app.InstallOptions{})
+	if err == nil || !strings.Contains(err.Error(), "has to be signed") || !strings.Contains(err.Error(), "policy.toml:2") {
+		t.Errorf("an unsigned package: %v", err)
+	}
+}
+
+func TestGrantsOutsideOfWhatIsAsked(t *testing.T) {
+	m := newMachine(t)
+	a := m.open()
+	c, err := a.Prepare(t.Context(), m.folder("say", netModule), app.InstallOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.Commit(t.Context(), []policy.Grant{{Cap: "exec", Scope: []string{"git log *"}}}, nil); err == nil {
+		t.Error("a right was given that is not asked for")
+	}
+	if a.Registry.Has("say") {
+		t.Error("it was installed all the same")
+	}
+}
+
+// TestArchiveAttacksLeaveNothing installs hostile archives (HUB-01, HUB-02,
+// HUB-03, K04) and looks for anything new outside of the store, and in it.
+func TestArchiveAttacksLeaveNothing(t *testing.T) {
+	m := newMachine(t)
+	a := m.open()
+	root := filepath.Dir(m.dir)
+	type entry struct {
+		tar.Header
+		body string
+	}
+	toml := entry{tar.Header{Name: "elf.toml"}, "abi = \"elf/1\"\nname = \"evil\"\nversion = \"1.0.0\"\n"}
+	attacks := map[string][]entry{
+		"slip":   {{tar.Header{Name: "../../../../escaped"}, "x"}, toml},
+		"abs":    {{tar.Header{Name: root + "/escaped"}, "x"}, toml},
+		"link":   {{tar.Header{Name: "a", Typeflag: tar.TypeSymlink, Linkname: root}, ""}, {tar.Header{Name: "a/escaped"}, "x"}},
+		"hard":   {{tar.Header{Name: "a", Typeflag: tar.TypeLink, Linkname: "/etc/passwd"}, ""}},
+		"device": {{tar.Header{Name: "a", Typeflag: tar.TypeChar}, ""}},
+		"pair":   {{tar.Header{Name: "SKILL.md"}, "x"}, {tar.Header{Name: "skill.MD"}, "x"}},
+		"bomb":   {{tar.Header{Name: "SKILL.md"}, "x"}, {tar.Header{Name: "z"}, strings.Repeat("\x00", 30<<20)}},
+		"script": {{tar.Header{Name: "SKILL.md"}, "x"}, toml, {tar.Header{Name: "run.sh"}, "echo"}},
+	}
+	for name, entries := range attacks {
+		var b bytes.Buffer
+		zw := gzip.NewWriter(&b)
+		tw := tar.NewWriter(zw)
+		for _, e := range entries {
+			e.Mode, e.Size = 0o644, int64(len(e.body))
+			if err := tw.WriteHeader(&e.Header); err != nil {
+				t.Fatal(err)
+			}
+			tw.Write([]byte(e.body))
+		}
+		tw.Close()
+		zw.Close()
+		file := filepath.Join(root, name+skillhub.Ext)
+		if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := listing(t, root)
+	for name := range attacks {
+		c, err := a.Prepare(t.Context(), skillhub.Ref{Kind: skillhub.Local, Location: filepath.Join(root, name+skillhub.Ext)}, app.InstallOptions{})
+		if err == nil {
+			c.Close()
+			t.Errorf("%s was not refused", name)
+		}
+	}
+	if after := listing(t, root); !slices.Equal(before, after) {
+		t.Errorf("before %q\nafter %q", before, after)
+	}
+}
+
+// listing is every name below a folder, but for the audit log and the like.
+func listing(t *testing.T, root string) (out []string) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		if err == nil && !strings.Contains(p, "/packages/tmp") && !strings.HasSuffix(p, "/packages") {
+			out = append(out, p)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	left, _ := os.ReadDir(filepath.Join(root, "home", "state", "packages", "tmp"))
+	for _, l := range left {
+		t.Errorf("a stage stays: %s", l.Name())
+	}
+	return out
+}
