@@ -63,6 +63,10 @@ PRAGMA user_version = 1;
 // OpenIndex opens the index in a file, and makes it, and its folder, if need be.
 func OpenIndex(ctx context.Context, path string) (*Index, error) {
 	x, err := openIndex(ctx, path)
+	for until := time.Now().Add(patience); busy(err) && time.Now().Before(until) && ctx.Err() == nil; { // the change to write-ahead logging does not wait
+		time.Sleep(5 * time.Millisecond)
+		x, err = openIndex(ctx, path)
+	}
 	if err != nil && !busy(err) && ctx.Err() == nil {
 		for _, ext := range []string{"", "-wal", "-shm"} {
 			if gone := os.Remove(path + ext); gone != nil && !errors.Is(gone, os.ErrNotExist) {
@@ -85,7 +89,7 @@ func openIndex(ctx context.Context, path string) (*Index, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
-	db, err := sql.Open("sqlite", source(path, "_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)"))
+	db, err := sql.Open("sqlite", source(path, "_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)"))
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/elfhost/elfhost/host/store"
@@ -121,6 +122,32 @@ func TestIndexReplace(t *testing.T) {
 	}
 	if s, err := x.State(t.Context(), "s"); err != nil || s != (store.SetState{}) {
 		t.Errorf("State of nothing = %+v, %v", s, err)
+	}
+}
+
+// TestIndexTogether: several processes fill it at once, each its own sets.
+func TestIndexTogether(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "x.db")
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			x, err := store.OpenIndex(context.Background(), file)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer x.Close()
+			for j := range 10 {
+				set := fmt.Sprint(i)
+				if err := x.Replace(context.Background(), set, fmt.Sprint(j), entries(store.Entry{Key: "k", Name: fmt.Sprintf("n%d", j)}, store.Entry{Key: fmt.Sprint(j)})); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if got := keys(t, openIndex(t, file), "n9"); len(got) != 4 {
+		t.Errorf("found %q", got)
 	}
 }
 

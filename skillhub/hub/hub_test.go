@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -309,4 +310,29 @@ func TestSearchOfHubs(t *testing.T) {
 	}
 	s = NewSet(o, []Remote{{Name: "x", Location: "nowhere"}})
 	search("pdf")
+}
+
+// TestConcurrentUse: many use one Set while the hub changes.
+func TestConcurrentUse(t *testing.T) {
+	c := &clock{day}
+	a, root := newHub(t, c, InitOptions{Bits: 1})
+	publish(t, a, release(t, "one", "1.0.0", "x"))
+	s := use(t, options(t, c), "acme", a.Dir, root)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 5 {
+				if got, _, err := fetch(s, "one"); err != nil || !strings.HasPrefix(got, "one1.") {
+					t.Errorf("fetched %q, %v", got, err)
+				}
+				if r, err := s.Search(context.Background(), "one", 3); err != nil || len(r.Listings) != 1 {
+					t.Errorf("found %+v, %v", r, err)
+				}
+			}
+		})
+	}
+	for i := range 5 {
+		publish(t, a, release(t, "one", fmt.Sprintf("1.%d.0", i+1), "x"))
+	}
+	wg.Wait()
 }

@@ -3,6 +3,7 @@ package hub
 import (
 	"archive/zip"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -57,7 +58,7 @@ func (s *Set) Bundle(ctx context.Context, name, file string, sel Selection) (out
 
 // sink is where a mirror goes. The last file that it is given is timestamp.json.
 type sink interface {
-	has(name string, size int64) bool
+	has(name string, size int64, d skillhub.Digest) bool
 	put(name string, fill func(io.Writer) error) error
 	bins() ([]string, error) // that are there
 }
@@ -66,9 +67,20 @@ type folderSink struct{ dir string }
 
 func (f *folderSink) path(name string) string { return filepath.Join(f.dir, filepath.FromSlash(name)) }
 
-func (f *folderSink) has(name string, size int64) bool {
+// has reads what is there: sticks forget.
+func (f *folderSink) has(name string, size int64, d skillhub.Digest) bool {
 	st, err := os.Stat(f.path(name))
-	return err == nil && st.Mode().IsRegular() && st.Size() == size
+	if err != nil || !st.Mode().IsRegular() || st.Size() != size {
+		return false
+	}
+	in, err := os.Open(f.path(name))
+	if err != nil {
+		return false
+	}
+	defer in.Close()
+	sum := sha256.New()
+	_, err = io.Copy(sum, in)
+	return err == nil && skillhub.DigestSum(sum.Sum(nil)) == d
 }
 
 func (f *folderSink) put(name string, fill func(io.Writer) error) error {
@@ -95,7 +107,7 @@ type bundleSink struct {
 	have map[string]bool
 }
 
-func (b *bundleSink) has(name string, _ int64) bool { return b.have[name] }
+func (b *bundleSink) has(name string, _ int64, _ skillhub.Digest) bool { return b.have[name] }
 
 func (b *bundleSink) put(name string, fill func(io.Writer) error) error {
 	method := zip.Deflate
@@ -225,7 +237,7 @@ func (c *copier) pkg(ctx context.Context, text string, sel Selection) error {
 	for _, l := range versions {
 		c.out.Packages = append(c.out.Packages, l)
 		name := blobPath(l.Digest)
-		if c.to.has(name, l.Size) {
+		if c.to.has(name, l.Size, l.Digest) {
 			continue
 		}
 		if err := c.put(name, l.Size, func(w io.Writer) error { return c.archive(ctx, l, w) }); err != nil {
@@ -248,7 +260,7 @@ func (c *copier) file(ctx context.Context, target string) error {
 		return err
 	}
 	name := targetPath(target, digestOf(f))
-	if c.to.has(name, f.Length) {
+	if c.to.has(name, f.Length, digestOf(f)) {
 		return nil
 	}
 	b, err := c.target(ctx, target, max(maxIndex, maxDocument))
@@ -298,7 +310,7 @@ func (c *copier) metadata(ctx context.Context) error {
 			continue // of another hub's mirror in this folder
 		}
 		name := metadataPath(role, m.Version)
-		if c.to.has(name, m.Length) {
+		if c.to.has(name, m.Length, skillhub.DigestSum(m.Hashes["sha256"])) {
 			continue
 		}
 		b, err := readFrom(ctx, c.place, name, maxTargets)

@@ -58,6 +58,12 @@ func TestMirrors(t *testing.T) {
 		mustFetch(t, s, "pdf-read@1.0.0", "pdf-read1.0.0a")
 	}
 
+	// A stick that forgot something is mended.
+	worn := filepath.Join(dir, "mirror", filepath.FromSlash(blobPath(skillhub.DigestOf([]byte("weather1.0.0d")))))
+	if err := os.WriteFile(worn, []byte("weather1.0.0x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+
 	// The mirror follows the hub, with what it had.
 	publish(t, a, release(t, "pdf-read", "1.2.0", "e"))
 	if _, err := src.Mirror(t.Context(), "acme", filepath.Join(dir, "mirror"), Selection{Packages: []string{"weather"}}); err != nil {

@@ -6,9 +6,11 @@
 package serve
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"net"
 	"net/http"
 	"os"
@@ -110,6 +112,14 @@ func (s *Server) Close() error {
 	return errors.Join(errs...)
 }
 
+// logged lets net/http complain where the server does.
+type logged struct{ s *Server }
+
+func (l logged) Write(b []byte) (int, error) {
+	l.s.log("%s", bytes.TrimSpace(b))
+	return len(b), nil
+}
+
 func (s *Server) log(format string, args ...any) {
 	if s.o.Log != nil {
 		s.o.Log(fmt.Sprintf(format, args...))
@@ -155,7 +165,7 @@ const (
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	srv := &http.Server{
 		Handler: s, ReadHeaderTimeout: headerTime, ReadTimeout: readTime, WriteTimeout: writeTime, IdleTimeout: idleTime, MaxHeaderBytes: 32 << 10,
-		ErrorLog: nil,
+		ErrorLog: log.New(logged{s}, "", 0),
 	}
 	var jobs sync.WaitGroup
 	inner, cancel := context.WithCancel(ctx)
