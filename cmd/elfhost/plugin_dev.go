@@ -108,7 +108,7 @@ func (d *dev) round(ctx context.Context) error {
 	if proposed = withMissing(proposed, missing); len(proposed) > 0 {
 		return d.propose(proposed)
 	}
-	return fault.New("E1312", "", "cases failed")
+	return fault.New("E1312", "", "cases of %q failed", d.dir)
 }
 
 // keep tells the sessions, once for each build.

@@ -371,3 +371,14 @@ func TestPackRefuses(t *testing.T) {
 		}
 	}
 }
+
+func FuzzScript(f *testing.F) {
+	f.Add([]byte("\x00asm\x01\x00\x00\x00\x00\x11\x0eelf:javascript1;"))
+	f.Add([]byte("\x00asm\x01\x00\x00\x00\x00\xff\xff\xff\xff\x0f"))
+	f.Fuzz(func(t *testing.T, wasm []byte) {
+		script, ok, err := javascript.Script(wasm)
+		if len(script) > len(wasm) || err != nil && ok {
+			t.Errorf("%d bytes of script in %d, %v, %v", len(script), len(wasm), ok, err)
+		}
+	})
+}
