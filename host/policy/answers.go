@@ -119,7 +119,7 @@ func (g Grants) bounds(c abi.Capability) string {
 func (l *layer) describe(c abi.Capability) string {
 	var in, out []string
 	for _, e := range l.entries {
-		if e.cap == c {
+		if _, private := e.scope.(*privateScope); e.cap == c && !private {
 			in = append(in, e.scope.text())
 		}
 	}

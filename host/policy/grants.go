@@ -211,7 +211,9 @@ func (g Grants) List() []Grant {
 			continue
 		}
 		for _, e := range l.entries {
-			out = append(out, e.grant())
+			if _, private := e.scope.(*privateScope); !private {
+				out = append(out, e.grant())
+			}
 		}
 	}
 	return out

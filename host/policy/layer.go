@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -51,6 +52,9 @@ type Layer struct {
 	Limits   abi.Limits    // ceilings; zero fields set none
 	ExecTime time.Duration // ceiling of one program's run; 0: none
 	Network  Network
+	// PrivateHosts are blocks of private addresses that hosts may have which a
+	// person configured by name; of the system policy only. See Policy.Private.
+	PrivateHosts []netip.Prefix
 
 	Packages  packages.Rules // which may be installed and loaded; its Layer is set here
 	PerPlugin []Grant        // ceilings of what any one plugin of others holds; an empty Scope: nothing
@@ -95,12 +99,17 @@ var modes = []string{"plan", "ask", "acceptEdits", "auto"}
 func NewPolicy(layers ...Layer) (*Policy, error) {
 	p := &Policy{layers: slices.Clone(layers), ceiling: Unlimited(), plugins: Unlimited()}
 	slices.SortStableFunc(p.layers, func(a, b Layer) int { return int(a.Kind) - int(b.Kind) })
+	var private []netip.Prefix // of the system's layer, which is the first
 	for i := range p.layers {
 		l := &p.layers[i]
 		c, err := l.compile()
 		if err != nil {
 			return nil, err
 		}
+		if l.Kind == System {
+			private = l.PrivateHosts
+		}
+		c.private(private, l.where("network.private"))
 		p.ceiling = p.ceiling.Meet(Grants{[]layer{c}})
 		if c, err = l.compilePlugins(c.name); err != nil {
 			return nil, err
@@ -156,6 +165,10 @@ func (p *Policy) narrow(l *Layer) {
 			if f.v != "" {
 				drop(f.key, "the system policy")
 			}
+		}
+		if len(l.PrivateHosts) > 0 {
+			drop("network.private", "the system policy")
+			l.PrivateHosts = nil
 		}
 		l.Network = Network{Off: n.Off}
 	}

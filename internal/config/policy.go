@@ -82,6 +82,14 @@ func (f *policyFile) layer(kind policy.LayerKind, file string, ls lines) (policy
 	if l.Limits, err = f.Limits.limits(file, ls); err != nil {
 		r.problems = append(r.problems, err.(*Error))
 	}
+	for i, text := range f.Network.Private {
+		block, err := policy.ParsePrivate(text)
+		if err != nil {
+			r.bad(fmt.Sprintf("network.private[%d]", i), "%w", err)
+			continue
+		}
+		l.PrivateHosts = append(l.PrivateHosts, block)
+	}
 	r.network(l.Network)
 	l.Packages = r.packages(f)
 	l.PerPlugin = r.ceilings("packages.ceiling", f.Packages.Ceiling, func(g []policy.Grant) policy.Layer { return policy.Layer{PerPlugin: g} })

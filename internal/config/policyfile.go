@@ -53,12 +53,13 @@ type listsFile struct {
 
 // networkFile is [network], or network = "off".
 type networkFile struct {
-	Off        bool   `toml:"off" doc:"no network at all; network = \"off\" is the same"`
-	Proxy      string `toml:"proxy" layer:"system" doc:"the proxy for all that leaves this machine; the environment's variables are ignored"`
-	CAFile     string `toml:"ca_file" layer:"system" doc:"PEM file of roots, added to the system's"`
-	ClientCert string `toml:"client_cert" layer:"system" doc:"PEM file of a certificate that this machine shows"`
-	ClientKey  string `toml:"client_key" layer:"system" doc:"PEM file of its key"`
-	Listen     string `toml:"listen" layer:"system" doc:"HOST:PORT that mcp serve --http may listen at although other machines reach it"`
+	Off        bool     `toml:"off" doc:"no network at all; network = \"off\" is the same"`
+	Proxy      string   `toml:"proxy" layer:"system" doc:"the proxy for all that leaves this machine; the environment's variables are ignored"`
+	CAFile     string   `toml:"ca_file" layer:"system" doc:"PEM file of roots, added to the system's"`
+	ClientCert string   `toml:"client_cert" layer:"system" doc:"PEM file of a certificate that this machine shows"`
+	ClientKey  string   `toml:"client_key" layer:"system" doc:"PEM file of its key"`
+	Private    []string `toml:"private" layer:"system" doc:"blocks of private addresses, such as 10.0.0.0/8, that hubs, registries, models and MCP servers may have which somebody configured by name"`
+	Listen     string   `toml:"listen" layer:"system" doc:"HOST:PORT that mcp serve --http may listen at although other machines reach it"`
 
 	err error
 }
