@@ -32,7 +32,7 @@ func (a *App) HubOptions() hub.Options {
 		State: a.Paths.HubsState(), HTTP: a.HTTP, Offline: a.Offline(),
 		Rights: func(g policy.Grant) (policy.Rights, error) {
 			given, err := policy.New("a hub that you added", g)
-			return policy.Rights{Grants: given.Meet(a.Policy.Ceiling())}, err
+			return policy.Rights{Grants: a.Policy.Private(given).Meet(a.Policy.Ceiling())}, err
 		},
 		Index: func(ctx context.Context) (*store.Index, error) { return store.OpenIndex(ctx, a.Paths.HubsIndex()) },
 	}

@@ -56,7 +56,7 @@ func (a *App) personal(g policy.Grant) (policy.Rights, error) {
 	if err != nil {
 		return policy.Rights{}, err
 	}
-	return policy.Rights{Grants: gs.Meet(a.Policy.Ceiling())}, nil
+	return policy.Rights{Grants: a.Policy.Private(gs).Meet(a.Policy.Ceiling())}, nil
 }
 
 // place is the address that a package came from, as policies name it.

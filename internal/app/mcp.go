@@ -209,7 +209,7 @@ func (a *App) entitle(m *mcp.Server) (err error) {
 			return err
 		}
 	}
-	m.Rights = policy.Rights{Grants: rights.Meet(a.Policy.Ceiling())}
+	m.Rights = policy.Rights{Grants: a.Policy.Private(rights).Meet(a.Policy.Ceiling())}
 	return nil
 }
 

@@ -215,7 +215,7 @@ func (a *App) modelClient(base string) (*http.Client, error) {
 	if err != nil {
 		return nil, fault.New("E1002", "", "the address %q of a model provider: %w", base, err)
 	}
-	rights := policy.Rights{Grants: g.Meet(a.Policy.Ceiling())}
+	rights := policy.Rights{Grants: a.Policy.Private(g).Meet(a.Policy.Ceiling())}
 	return a.HTTP.Client(rights, reach.HTTPLimits{Time: -1, Body: -1}, nil), nil
 }
 

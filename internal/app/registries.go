@@ -19,7 +19,7 @@ func (a *App) Registries() (*oci.Registry, error) {
 		HTTP: a.HTTP, Credentials: known, Offline: a.Offline(),
 		Rights: func(g policy.Grant) (policy.Rights, error) {
 			given, err := policy.New("a registry that you named", g)
-			return policy.Rights{Grants: given.Meet(a.Policy.Ceiling())}, err
+			return policy.Rights{Grants: a.Policy.Private(given).Meet(a.Policy.Ceiling())}, err
 		},
 	}, nil
 }
