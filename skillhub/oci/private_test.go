@@ -34,8 +34,10 @@ func TestRegistryAtAPrivateAddress(t *testing.T) {
 			t.Fatal(err)
 		}
 		h := &reach.HTTP{
-			TLS:     &tls.Config{RootCAs: roots},
-			Resolve: func(context.Context, string) ([]netip.Addr, error) { return []netip.Addr{netip.MustParseAddr("10.1.2.3")}, nil },
+			TLS: &tls.Config{RootCAs: roots},
+			Resolve: func(context.Context, string) ([]netip.Addr, error) {
+				return []netip.Addr{netip.MustParseAddr("10.1.2.3")}, nil
+			},
 			Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
 				if addr != "10.1.2.3:443" {
 					t.Errorf("dialled %s", addr)
