@@ -61,7 +61,7 @@ can change the sources acts within what you granted to the plugin.`,
 				return fault.New("E1311", "`elfhost plugin new` makes a project", "%q holds no sources of %s", d.dir, strings.Join(kit.Languages(), ", "))
 			}
 			fmt.Fprintf(s.err, "elfhost: watching %s; Ctrl-C ends it\n", d.dir)
-			return kit.Watch(c.Context(), d.dir, func(ctx context.Context) error {
+			err = kit.Watch(c.Context(), d.dir, func(ctx context.Context) error {
 				err := d.round(ctx)
 				if err == nil || ctx.Err() != nil {
 					return ctx.Err()
@@ -69,6 +69,10 @@ can change the sources acts within what you granted to the plugin.`,
 				report(s.err, err) // and wait for the next change
 				return nil
 			})
+			if c.Context().Err() != nil {
+				return nil // that is how it ends
+			}
+			return err
 		},
 	}
 	c.Flags().BoolVar(&d.write, "write", false, "add what the cases were seen to need to elf.toml")
