@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/elfhost/elfhost/abi"
-	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/internal/app"
 	"github.com/elfhost/elfhost/internal/config"
 	"github.com/elfhost/elfhost/internal/fault"
@@ -116,22 +115,17 @@ func addHub(ctx context.Context, s streams, name, location, root string) error {
 
 // askRoot shows a root, and asks whether it is pinned.
 func askRoot(ctx context.Context, s streams, name, location string, o hub.Offer) error {
-	fmt.Fprintf(s.err, "hub      %s\nroot     %s\n         version %d, signed by %d of %d keys, until %s\n",
+	text := fmt.Sprintf("hub      %s\nroot     %s\n         version %d, signed by %d of %d keys, until %s\n",
 		term.Line(location), o.Root, o.Version, o.Threshold, o.Keys, o.Expires.Format(time.DateOnly))
 	if !term.IsTerminal(s.in) {
+		fmt.Fprint(s.err, text)
 		return fault.New("E1201", "a script says which root it means: --root "+string(o.Root), "the root of %s is not pinned", name)
 	}
-	args, err := json.Marshal(map[string]string{"hub": location, "root": string(o.Root)})
-	if err != nil {
-		return err
-	}
-	ask := term.Prompt{In: s.in, Out: s.err, Style: term.StyleOf(s.err, os.Getenv)}
-	answer, err := ask.Approve(ctx, host.Ask{
-		Call: host.Call{Tool: "hub add", Args: args}, Spec: host.Spec{Name: "hub add", Origin: host.Origin{Source: host.Builtin}},
-		Why: "whoever holds the keys of this root says what the packages of this hub are", Final: true,
-		Risks: []string{"nothing says that this is the hub that you mean, unless the fingerprint is one that you know"},
-	})
-	if err == nil && !answer.Allow {
+	text += "Whoever holds the keys of this root says what the packages of this hub are. Nothing\n" +
+		"says that it is the hub you mean, unless you got this fingerprint in another way.\n"
+	p := &term.Prompt{In: s.in, Out: s.err, Style: term.StyleOf(s.err, os.Getenv)}
+	n, err := p.Choose(ctx, text, []string{"pin this root, and use the hub", "no"}, 1)
+	if err == nil && n != 0 {
 		err = fault.New("E1202", "", "the hub is not added")
 	}
 	return err
