@@ -30,6 +30,7 @@ type call struct {
 	limits abi.Limits
 	rights policy.Rights
 	watch  *stopwatch
+	unhalt func() bool
 	sys    *wasi.System
 	logs   *logs
 	budget *reach.Budget // of the network
@@ -92,6 +93,7 @@ func (p *Plugin) begin(ctx context.Context, from host.Call, early bool) (context
 	c.budget = reach.NewBudget(c.limits)
 	c.sys = c.system()
 	ctx, c.watch = startWatch(ctx, c.limits.Time, from.Waited)
+	c.unhalt = context.AfterFunc(p.halted, func() { c.watch.cancel(ErrClosed) })
 	ctx, c.fuel = meter.Start(ctx, meter.Limits{Fuel: c.limits.Fuel, Deadline: c.watch.start.Add(c.limits.Time)})
 	return &callContext{ctx, c}, c
 }
@@ -138,6 +140,7 @@ func (c *call) leave() {
 func (c *call) end(err error) abi.Receipt {
 	wall := time.Since(c.watch.start)
 	c.watch.stop()
+	c.unhalt()
 	c.sys.Close()
 	c.logs.flush()
 	c.mu.Lock()

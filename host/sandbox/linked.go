@@ -24,8 +24,9 @@ func (p *Plugin) links() map[string]*Plugin {
 	}
 	out := map[string]*Plugin{}
 	for _, k := range p.pkg.Format.Links {
-		out[k.Name] = &Plugin{loader: p.loader, pkg: k.Package, limits: p.limits, needs: p.needs, ops: p.ops,
-			slots: newQueue(max(p.limits.Parallel, 1))}
+		l := p.loader.plugin(k.Package, p.limits, p.needs)
+		l.ops = p.ops
+		out[k.Name] = l
 	}
 	return out
 }

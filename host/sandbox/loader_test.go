@@ -271,6 +271,39 @@ func TestClosed(t *testing.T) {
 	}
 }
 
+// A call that Close does not wait for is ended before its memory goes: a guest
+// that ran on would take the process along.
+func TestCloseEndsCalls(t *testing.T) {
+	store := []byte{0x03, 0x40, 0x41, 0, 0x41, 1, 0x3a, 0, 0, 0x0c, 0, 0x0b, 0x42, 0} // (loop (i32.store8 0 1) (br 0)) 0
+	p := load(t, &sandbox.Loader{}, tiny{call: store}.bytes(), abi.Manifest{Limits: abi.Limits{Time: time.Minute, Parallel: 2}})
+	if err := p.Fill(t.Context(), 2); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error)
+	for range 3 { // the third waits in the queue
+		go func() { _, err := p.Tools()[0].Call(t.Context(), host.Call{}); ended <- err }()
+	}
+	time.Sleep(200 * time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := p.Close(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	for range 3 {
+		select {
+		case err := <-ended:
+			if !errors.Is(err, sandbox.ErrClosed) {
+				t.Errorf("%v", err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatal("a call goes on")
+		}
+	}
+	if err := p.Warm(t.Context(), nil); !errors.Is(err, sandbox.ErrClosed) {
+		t.Errorf("made ready after Close: %v", err)
+	}
+}
+
 // Nothing of a module is compiled in the host's own process, not even where a
 // program forgot to name another.
 func TestNoCompilerNoCode(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host"
@@ -30,6 +31,9 @@ type Plugin struct {
 	making chan struct{} // not nil: somebody makes it; closed when done
 	closed bool
 	calls  sync.WaitGroup
+
+	halted context.Context // over: so are all calls
+	halt   context.CancelCauseFunc
 }
 
 // ErrClosed is the error of a call to a plugin that was closed.
@@ -50,8 +54,7 @@ func (l *Loader) Load(ctx context.Context, pkg Package) (*Plugin, error) {
 	if err != nil {
 		return fail(err)
 	}
-	p := &Plugin{loader: l, pkg: pkg, limits: l.limits(m), needs: needs}
-	p.slots = newQueue(max(p.limits.Parallel, 1))
+	p := l.plugin(pkg, l.limits(m), needs)
 	if pkg.Format != nil {
 		p.ops = map[string]op{}
 		for _, o := range operations() {
@@ -72,6 +75,12 @@ func (l *Loader) Load(ctx context.Context, pkg Package) (*Plugin, error) {
 	return p, nil
 }
 
+func (l *Loader) plugin(pkg Package, limits abi.Limits, needs policy.Grants) *Plugin {
+	p := &Plugin{loader: l, pkg: pkg, limits: limits, needs: needs, slots: newQueue(max(limits.Parallel, 1))}
+	p.halted, p.halt = context.WithCancelCause(context.Background())
+	return p
+}
+
 // Tools lists what the plugin offers. Nothing was run to know it.
 func (p *Plugin) Tools() []host.Tool { return p.tools }
 
@@ -80,6 +89,10 @@ func (p *Plugin) Description() abi.Description { return p.desc }
 
 // Warm makes ready what the first call would: `elfhost plugin warm`.
 func (p *Plugin) Warm(ctx context.Context, progress func(abi.Progress)) error {
+	if err := p.hold(); err != nil {
+		return err
+	}
+	defer p.calls.Done()
 	_, err := p.program(ctx, progress)
 	return err
 }
@@ -98,31 +111,51 @@ func (p *Plugin) Fill(ctx context.Context, n int) error {
 	return prog.pool.Fill(ctx, n)
 }
 
-// Close waits for the calls that are on their way, until ctx ends, and then
-// gives everything back. Calls after it are ErrClosed.
+// lastMoment is what calls have to end that Close has stopped. Only a broker
+// that ignores its context takes longer.
+const lastMoment = 2 * time.Second
+
+// Close waits for the calls that are on their way, ends them with ErrClosed
+// when ctx ends first, and then gives everything back. Calls after it are
+// ErrClosed. What a call uses is never taken from under it: one that does not
+// even end then gives it back itself, later.
 func (p *Plugin) Close(ctx context.Context) error {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
 	done := make(chan struct{})
 	go func() { p.calls.Wait(); close(done) }()
-	var late error
+	free := context.WithoutCancel(ctx)
 	select {
 	case <-done:
+		return p.release(free)
 	case <-ctx.Done():
-		late = ctx.Err()
 	}
-	for _, l := range p.linked {
-		late = errors.Join(late, l.Close(ctx))
+	p.halt(ErrClosed)
+	select {
+	case <-done:
+		return errors.Join(ctx.Err(), p.release(free))
+	case <-time.After(lastMoment):
+		go func() { <-done; p.release(free) }()
+		return ctx.Err()
 	}
+}
+
+// release gives back what no call uses any more.
+func (p *Plugin) release(ctx context.Context) error {
+	p.halt(ErrClosed) // instances that are being reset are guests too
+	var errs []error
 	p.mu.Lock()
 	prog := p.ready
 	p.ready = nil
 	p.mu.Unlock()
-	if prog == nil {
-		return late
+	if prog != nil {
+		errs = append(errs, prog.close(ctx))
 	}
-	return errors.Join(late, prog.close(context.WithoutCancel(ctx)))
+	for _, l := range p.linked {
+		errs = append(errs, l.release(ctx))
+	}
+	return errors.Join(errs...)
 }
 
 // hold keeps the plugin open for one call.
