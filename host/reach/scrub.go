@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -57,17 +56,8 @@ func (s *Scrubber) Add(value string) {
 func formsOf(v string) []string {
 	b := []byte(v)
 	lower := hex.EncodeToString(b)
-	var percent strings.Builder
-	for _, c := range b {
-		fmt.Fprintf(&percent, "%%%02X", c)
-	}
-	out := []string{
-		v, lower, strings.ToUpper(lower),
-		percent.String(), strings.ToLower(percent.String()), url.QueryEscape(v), url.PathEscape(v),
-	}
-	if quoted, err := json.Marshal(v); err == nil {
-		out = append(out, string(quoted[1:len(quoted)-1]))
-	}
+	out := append([]string{v, lower, strings.ToUpper(lower)}, percentForms(v)...)
+	out = append(out, jsonForms(v)...)
 	// Inside a longer base64 text a value begins at one of three phases; the
 	// characters that also carry its neighbours' bits are left out.
 	for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
@@ -77,6 +67,49 @@ func formsOf(v string) []string {
 		}
 	}
 	return slices.DeleteFunc(out, func(f string) bool { return len(f) < minSecret })
+}
+
+// unescaped are what the usual encoders leave as it is, letters and digits
+// aside: nothing, RFC 3986, forms, encodeURIComponent, paths in Go and in RFC
+// 3986, encodeURI.
+var unescaped = [...]string{"", "-_.~", "-_.*", "-_.!~*'()", "-_.~$&+=:@", "-_.~!$&'()*+,;=:@", "-_.!~*'();/?:@&=+$,#"}
+
+// percentForms escapes as these do, in capitals or not, a space as itself, as
+// %20 or as a plus.
+func percentForms(v string) []string {
+	var out []string
+	for i, keep := range unescaped {
+		for _, format := range []string{"%%%02X", "%%%02x"} {
+			var s strings.Builder
+			for _, c := range []byte(v) {
+				alnum := c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+				if i > 0 && (alnum || strings.IndexByte(keep, c) >= 0) {
+					s.WriteByte(c)
+				} else {
+					fmt.Fprintf(&s, format, c)
+				}
+			}
+			out = append(out, s.String(), strings.ReplaceAll(s.String(), "%20", "+"), strings.ReplaceAll(s.String(), "%20", " "))
+		}
+	}
+	return out
+}
+
+// jsonForms is a string of JSON without its quotes: as Go writes it, as most
+// others do, and with slashes escaped.
+func jsonForms(v string) []string {
+	var out []string
+	for _, html := range []bool{true, false} {
+		var b strings.Builder
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(html)
+		if enc.Encode(v) == nil {
+			s := strings.TrimSpace(b.String())
+			s = s[1 : len(s)-1]
+			out = append(out, s, strings.ReplaceAll(s, "/", `\/`))
+		}
+	}
+	return out
 }
 
 // snapshot returns what is known now. all is nil when nothing is.

@@ -54,6 +54,26 @@ func TestScrubForms(t *testing.T) {
 	}
 }
 
+// Others escape other characters than Go does, and not always in capitals.
+func TestScrubFormsOfOthers(t *testing.T) {
+	const v = `p@ss w0rd/+"<*'~ü&x=1`
+	var s Scrubber
+	s.Add(v)
+	for name, text := range map[string]string{
+		"encodeURIComponent": `p%40ss%20w0rd%2F%2B%22%3C*'~%C3%BC%26x%3D1`,
+		"encodeURI":          `p@ss%20w0rd/+%22%3C*'~%C3%BC&x=1`,
+		"quote":              `p%40ss%20w0rd%2F%2B%22%3C%2A%27~%C3%BC%26x%3D1`,
+		"quote, lower case":  `p%40ss%20w0rd%2f%2b%22%3c%2a%27~%c3%bc%26x%3d1`,
+		"form":               `p%40ss+w0rd%2F%2B%22%3C*%27%7E%C3%BC%26x%3D1`,
+		"JSON.stringify":     `p@ss w0rd/+\"<*'~ü&x=1`,
+		"json_encode":        `p@ss w0rd\/+\"<*'~ü&x=1`,
+	} {
+		if got := s.String("<" + text + ">"); got != "<[secret]>" {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
 func TestScrubReader(t *testing.T) {
 	const v = "s3cr3t-value"
 	var s Scrubber
