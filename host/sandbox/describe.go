@@ -37,10 +37,11 @@ func (p *Plugin) description(ctx context.Context) (abi.Description, error) {
 		}
 		file = filepath.Join(p.loader.Dir, name+".describe.json")
 		b, err := os.ReadFile(file)
-		if err == nil {
-			return parseDescription(b)
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
+		if err == nil { // a damaged file is as good as none
+			if d, err := parseDescription(b); err == nil && checkDescription(d) == nil {
+				return d, nil
+			}
+		} else if !errors.Is(err, fs.ErrNotExist) {
 			return abi.Description{}, err
 		}
 	}

@@ -38,7 +38,7 @@ func (e *ExitError) Error() string {
 // LimitError is the end of a guest at one of its limits. It matches
 // abi.ErrLimit, and abi.ErrDeadline for the limit on time.
 type LimitError struct {
-	Limit string // "time", "memory", "host calls", "fuel", "call depth", "output"
+	Limit string // "time", "memory", "host calls", "fuel", "call depth", "output", "recording"
 	Max   string // the limit as people write it
 }
 
@@ -62,6 +62,7 @@ const (
 	limitLog       = "log"
 	limitFuel      = "fuel"
 	limitDepth     = "call depth"
+	limitRecording = "recording"
 )
 
 func timeLimit(d time.Duration) error { return &LimitError{limitTime, d.String()} }

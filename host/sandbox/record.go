@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/tetratelabs/wazero/api"
 
@@ -71,17 +72,41 @@ type tape struct {
 	replay bool
 	next   int
 	asked  string // digest of the request of the event under way
+	size   int    // of the events, in bytes
+	full   error
+	taken  atomic.Bool // by the call that is recorded
 }
+
+// maxTape bounds what a recording holds in memory: a guest is told more in a
+// call than anybody wants to keep. In bytes.
+const (
+	maxTape   = 128 << 20
+	eventSize = 256 // of an event, beside the bytes that were answered
+)
 
 type tapeKey struct{}
 
+// tapeOf is the tape for a call under ctx. What the recorded call calls is a
+// part of what it was told, and is not recorded itself.
 func tapeOf(ctx context.Context) *tape {
 	t, _ := ctx.Value(tapeKey{}).(*tape)
+	if t == nil || t.taken.Swap(true) {
+		return nil
+	}
 	return t
 }
 
+// fits reports whether the tape has room for an answer of n bytes.
+func (t *tape) fits(n int) bool {
+	if t.size += n; t.size > maxTape && t.full == nil {
+		t.full = &LimitError{limitRecording, fmt.Sprintf("%d MiB", maxTape>>20)}
+	}
+	return t.full == nil
+}
+
 // Record returns a context under which the next call of a plugin's tool is
-// recorded. rec is complete when the call has returned. One call at a time.
+// recorded. rec is complete when the call has returned. A call that is told
+// more than fits into a recording ends with a *LimitError.
 func Record(ctx context.Context, rec *Recording) context.Context {
 	*rec = Recording{}
 	return context.WithValue(ctx, tapeKey{}, &tape{rec: rec})
@@ -95,9 +120,15 @@ func (t *tape) run(name string, mod api.Module, stack []uint64, types []api.Valu
 	}
 	e := Event{Func: name, Params: params(stack, types)}
 	t.asked = ""
+	t.fits(eventSize)
 	f(wasi.MemoryOf(mod, func(off uint32, b []byte) {
-		e.Writes = append(e.Writes, Write{off, slices.Clone(b)})
+		if t.fits(len(b)) {
+			e.Writes = append(e.Writes, Write{off, slices.Clone(b)})
+		}
 	}))
+	if t.full != nil {
+		panic(t.full)
+	}
 	e.Request = t.asked
 	if len(stack) > 0 {
 		e.Result = uint64(uint32(stack[0]))
@@ -165,6 +196,9 @@ func (t *tape) effect(name string, request []byte, f func() ([]byte, error)) ([]
 	asked := t.asked
 	if !t.replay {
 		reply, err := f()
+		if !t.fits(eventSize + len(reply)) {
+			return nil, t.full
+		}
 		e := Event{Func: name, Request: asked}
 		if err != nil {
 			e.Result = uint64(uint32(code(err)))

@@ -1,13 +1,17 @@
 package sandbox_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/reach"
 	"github.com/elfhost/elfhost/host/sandbox"
 )
@@ -78,4 +82,39 @@ func TestReplayDiffers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What the recorded call calls is an answer to it, and no part of the recording.
+func TestRecordedToolCall(t *testing.T) {
+	p := newProbe(t, abi.Manifest{})
+	inner := load(t, &sandbox.Loader{}, replies("\x00inner"), abi.Manifest{Name: "inner"})
+	p.loader.Invoke = func(ctx context.Context, c host.Call) abi.Result {
+		r, err := inner.Tools()[0].Call(ctx, c)
+		if err != nil {
+			t.Error(err)
+		}
+		return r
+	}
+	rec := record(t, p, args{Do: "tool", A: "Read", B: `{"path":"a"}`}, "tool.call Read")
+	if rec.Plugin != "probe" || rec.Result.Text() != "inner" || !strings.Contains(string(rec.Args), "path") {
+		t.Errorf("%s %s %+v", rec.Plugin, rec.Args, rec.Result)
+	}
+	p.loader.Invoke = nil
+	if err := p.plugin.Replay(t.Context(), rec); err != nil {
+		t.Error(err)
+	}
+}
+
+// A guest that is told more and more ends, and the memory of the host is spared.
+func TestRecordingLimit(t *testing.T) {
+	p := newProbe(t, abi.Manifest{Limits: abi.Limits{Time: time.Minute, Memory: 256 << 20}})
+	p.file("a", strings.Repeat("x", 16<<20))
+	p.want(args{Do: "reread", A: "/ws/a", N: 12}, "ok", readWS)
+	var rec sandbox.Recording
+	var limit *sandbox.LimitError
+	_, err := p.call(sandbox.Record(t.Context(), &rec), args{Do: "reread", A: "/ws/a", N: 12}, rights(t, readWS))
+	if !errors.As(err, &limit) || limit.Limit != "recording" {
+		t.Errorf("%v", err)
+	}
+	p.want(args{Do: "echo", A: "x"}, "x")
 }

@@ -247,6 +247,27 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
+// A description that was cut off, or is of something else, is asked for again.
+func TestDamagedDescription(t *testing.T) {
+	l := &sandbox.Loader{Dir: t.TempDir(), Compiler: self(t)}
+	pkg := pkgOf(guest(t, "probe"), abi.Manifest{})
+	file := filepath.Join(l.Dir, pkg.Digest+".describe.json")
+	for _, kept := range []string{"", `{"abi":"elf/1","tools":[{"na`, `{"abi":"elf/9"}`} {
+		if err := os.WriteFile(file, []byte(kept), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p, err := l.Load(t.Context(), pkg)
+		if err != nil {
+			t.Errorf("%q: %v", kept, err)
+			continue
+		}
+		if b, err := os.ReadFile(file); err != nil || !strings.Contains(string(b), `"probe"`) {
+			t.Errorf("%q was not mended: %q, %v", kept, b, err)
+		}
+		p.Close(t.Context())
+	}
+}
+
 // flipFiles changes a byte in the middle of every file that was kept.
 func flipFiles(t *testing.T, dir string) {
 	t.Helper()

@@ -79,6 +79,9 @@ func (p *Plugin) enter(ctx context.Context, prog *program, from host.Call, t *ta
 		c.unlink(cctx, err != nil)
 		prog.put(cctx, c, in, err != nil)
 	}
+	if err == nil && t != nil {
+		err = t.full
+	}
 	err = c.outOfMemory(err)
 	receipt := c.end(err)
 	if t != nil {

@@ -49,6 +49,14 @@ func init() {
 	actions = map[string]func(context.Context, in) (string, error){
 		"echo": func(_ context.Context, a in) (string, error) { return a.A, nil },
 		"read": func(_ context.Context, a in) (string, error) { return text(os.ReadFile(a.A)) },
+		"reread": func(_ context.Context, a in) (string, error) {
+			for range a.N {
+				if _, err := os.ReadFile(a.A); err != nil {
+					return "", err
+				}
+			}
+			return "ok", nil
+		},
 		"read1": func(_ context.Context, a in) (string, error) {
 			f, err := os.Open(a.A)
 			if err != nil {
