@@ -24,7 +24,7 @@ type KV struct {
 }
 
 const (
-	maxKey   = 256
+	maxKey   = 512
 	maxStore = 64 << 20 // of one plugin, whatever its quota
 )
 

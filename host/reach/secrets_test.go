@@ -262,7 +262,7 @@ func TestKV(t *testing.T) {
 	if v, err := k.Get(bg, r, "p", "a"); string(v) != "one" || err != nil {
 		t.Errorf("a refused write changed it: %q, %v", v, err)
 	}
-	for _, key := range []string{"", strings.Repeat("k", 257)} {
+	for _, key := range []string{"", strings.Repeat("k", 513)} {
 		if err := k.Set(bg, r, "p", key, nil); !errors.Is(err, abi.ErrInvalid) {
 			t.Error(err)
 		}

@@ -33,6 +33,8 @@ func TestKV(t *testing.T) {
 	p.refused(args{Do: "kvdel", A: "a"}, "not found", kv)
 	p.refused(args{Do: "kvset", A: "big", B: strings.Repeat("x", 2000)}, "", "kv 1KiB")
 	p.refused(args{Do: "kvset", A: ""}, "1 to 512", kv)
+	p.want(args{Do: "kvset", A: strings.Repeat("k", 512), B: "v"}, "ok", kv)
+	p.refused(args{Do: "kvset", A: strings.Repeat("k", 513), B: "v"}, "1 to 512", kv)
 
 	// Another plugin with the same store sees nothing of it.
 	q := newProbe(t, abi.Manifest{Name: "other"})
@@ -114,6 +116,17 @@ func TestMemoryLimit(t *testing.T) {
 		t.Errorf("%d bytes", p.last.Memory)
 	}
 	p.want(args{Do: "grow", N: 4}, fmt.Sprint(4<<20))
+}
+
+// What a manifest asks for, its module may have from the start, and no more.
+func TestMemoryAtTheStart(t *testing.T) {
+	wasm := tiny{data: "\x00ok", pages: 1500}.bytes()
+	if err := firstCall(t, wasm, abi.Manifest{Limits: abi.Limits{Memory: 128 << 20}}); err != nil {
+		t.Error(err)
+	}
+	if err := firstCall(t, wasm, abi.Manifest{Limits: abi.Limits{Memory: 80 << 20}}); err == nil || !strings.Contains(err.Error(), "1500, at most 1280") {
+		t.Error(err)
+	}
 }
 
 func TestOutputLimit(t *testing.T) {

@@ -12,6 +12,9 @@ import (
 func (p *Plugin) vet(wasm []byte) (*vet.Report, error) {
 	profile := vet.Standard()
 	profile.Import = p.importRule()
+	if most := p.limits.Memory; most > 0 { // what the manifest asks for, it may have from the start
+		profile.Max[vet.MemoryPages] = int(min((most+65535)/65536, 65536))
+	}
 	r, err := vet.Check(wasm, profile)
 	if err != nil {
 		return nil, err

@@ -24,6 +24,7 @@ type tiny struct {
 	extra   []byte   // sections before the code
 	data    string   // at 16
 	noMem   bool
+	pages   uint32 // of memory; 0 is 17
 }
 
 func fn(params, results string) []byte {
@@ -64,7 +65,10 @@ func (m tiny) bytes() []byte {
 	}
 	sections = append(sections, wasmtest.Section(3, []byte{2, 0, 1}))
 	if !m.noMem {
-		sections = append(sections, wasmtest.Section(5, []byte{1, 0, 17})) // 17 pages
+		if m.pages == 0 {
+			m.pages = 17
+		}
+		sections = append(sections, wasmtest.Section(5, []byte{1, 0}, wasmtest.U(m.pages)))
 	}
 	sections = append(sections, wasmtest.Section(7, wasmtest.Vec(m.exports...)), m.extra,
 		wasmtest.Section(10, wasmtest.Vec(body(m.alloc...), body(m.call...))))
