@@ -129,6 +129,10 @@ func (o *Options) refreshIndex(ctx context.Context, x *store.Index, r Remote) (o
 	}
 	defer c.close()
 	out.Version, out.Expires = c.version(), c.expires()
+	if c.place == nil { // what is kept has not expired, but new it is not
+		out.Err = fmt.Errorf("hub %s: %w", r.Name, c.away)
+		return out
+	}
 	mark, err := c.loadIndex(ctx, x)
 	if err != nil {
 		out.Err = fmt.Errorf("hub %s: %w", r.Name, explain(err))
