@@ -58,6 +58,9 @@ file, rules that ask for more than its name tells are shown as open.`,
 				return err
 			}
 			if asJSON {
+				if e.Findings == nil {
+					e.Findings = []packages.Finding{}
+				}
 				return json.NewEncoder(s.out).Encode(e)
 			}
 			return printExplained(s, e)

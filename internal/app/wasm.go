@@ -15,6 +15,7 @@ import (
 	"github.com/elfhost/elfhost/host/foreign"
 	"github.com/elfhost/elfhost/host/model"
 	"github.com/elfhost/elfhost/host/policy"
+	"github.com/elfhost/elfhost/host/policy/packages"
 	"github.com/elfhost/elfhost/host/sandbox"
 	"github.com/elfhost/elfhost/internal/config"
 	"github.com/elfhost/elfhost/internal/fault"
@@ -94,6 +95,10 @@ func (a *App) folder(ctx context.Context, name string, seen *modules) ([]host.To
 	if err != nil {
 		return nil, err
 	}
+	// A folder is no way round what a policy says of packages. Nobody signed it.
+	if err := a.judged(a.Policy.Package(folderFacts(name, pkg.Manifest))); err != nil {
+		return nil, err
+	}
 	for _, n := range notes {
 		a.note("%s: %s", name, n)
 	}
@@ -106,6 +111,15 @@ func (a *App) folder(ctx context.Context, name string, seen *modules) ([]host.To
 	mine.folder = name
 	a.packages = append(a.packages, mine)
 	return p.Tools(), nil
+}
+
+// folderFacts are what a policy judges of a plugin in a folder.
+func folderFacts(name string, m abi.Manifest) packages.Facts {
+	f := packages.Facts{Name: m.Name, Version: m.Version, Publisher: m.Publisher, Needs: m.Needs}
+	if abs, err := filepath.Abs(name); err == nil {
+		f.Hub = "file://" + filepath.ToSlash(abs)
+	}
+	return f
 }
 
 // ReadPackage reads a plugin from disk: a folder with elf.toml and plugin.wasm,
