@@ -42,7 +42,7 @@ the installed version stays.`,
 				for _, name := range args { // one that fails does not stop the others
 					failed = append(failed, f.update(c, s, a, name, o))
 				}
-				return worst(s, failed)
+				return lastOf(s, failed)
 			})
 		},
 	}
@@ -51,8 +51,8 @@ the installed version stays.`,
 	return c
 }
 
-// worst prints all errors but the one that it returns, the last of the gravest.
-func worst(s streams, errs []error) error {
+// lastOf prints all errors but the last, which it returns.
+func lastOf(s streams, errs []error) error {
 	var out error
 	for _, err := range errs {
 		if err == nil {

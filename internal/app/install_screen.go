@@ -12,7 +12,6 @@ import (
 	"github.com/elfhost/elfhost/internal/term"
 	"github.com/elfhost/elfhost/skillhub"
 	"github.com/elfhost/elfhost/skillhub/keep"
-	"github.com/elfhost/elfhost/skillhub/scan"
 	"github.com/elfhost/elfhost/skillhub/sign"
 )
 
@@ -187,14 +186,4 @@ func kilo(n int64) string {
 		return fmt.Sprintf("%d bytes", n)
 	}
 	return fmt.Sprintf("%d KB", n>>10)
-}
-
-// Risks are what is alarming about the package, for a question.
-func (c *Candidate) Risks() (out []string) {
-	for _, f := range c.Findings {
-		if f.Level == scan.Alarm {
-			out = append(out, f.Says)
-		}
-	}
-	return out
 }

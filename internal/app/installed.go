@@ -13,9 +13,7 @@ import (
 	"time"
 
 	"github.com/elfhost/elfhost/abi"
-	"github.com/elfhost/elfhost/builtins/skills"
 	"github.com/elfhost/elfhost/host"
-	"github.com/elfhost/elfhost/host/policy"
 	"github.com/elfhost/elfhost/host/policy/packages"
 	"github.com/elfhost/elfhost/internal/config"
 	"github.com/elfhost/elfhost/skillhub/keep"
@@ -271,43 +269,6 @@ func (s *installs) close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// lockGrants are what elfhost.lock gives to exactly this plugin.
-func (a *App) lockGrants(k config.PluginKey) []policy.Grant {
-	if a.installs == nil {
-		return nil
-	}
-	set := a.installs.now.Load()
-	if stampOf(a.installs.store.Lock) != set.stamp { // revoked a moment ago, maybe
-		a.installs.reload(context.Background())
-		set = a.installs.now.Load()
-	}
-	if set.state == nil {
-		return nil
-	}
-	p, ok := set.state.Lock.Find(k.Name)
-	if !ok || k != pinKey(p.Name, p.Pin) {
-		return nil
-	}
-	return parseGrants(p.Grants, a.installs.store.Lock)
-}
-
-// pinKey is what the grants of a version belong to (POL-08).
-func pinKey(name string, p keep.Pin) config.PluginKey {
-	return config.PluginKey{Publisher: p.Publisher, Name: name, Digest: p.Module.Hex(), Needs: p.Needs}
-}
-
-// parseGrants reads grants as the lock file has them. One that cannot be read
-// gives nothing.
-func parseGrants(texts []string, where string) (out []policy.Grant) {
-	for _, text := range texts {
-		if g, err := policy.ParseGrant(text); err == nil {
-			g.Where = where
-			out = append(out, g)
-		}
-	}
-	return out
-}
-
 // Installed lists the packages of elfhost.lock, those that are disabled or
 // cannot be used, too.
 func (a *App) Installed() ([]keep.Installed, error) {
@@ -320,26 +281,6 @@ func (a *App) Installed() ([]keep.Installed, error) {
 		in.Broken = a.installs.unusable(*in, st.Lock)
 	}
 	return st.Installed, nil
-}
-
-// packageSkills are the skills of installed packages, as the session's files
-// have them.
-func (a *App) packageSkills() (out []skills.Folder) {
-	if a.installs == nil {
-		return nil
-	}
-	set := a.installs.now.Load()
-	if set.state == nil {
-		return nil
-	}
-	for _, in := range set.state.Installed {
-		if in.Disabled == "" && in.Skill != "" && a.installs.unusable(in, set.state.Lock) == "" {
-			out = append(out, skills.Folder{
-				Dir: packageMount + "/" + in.Digest.Hex(), Source: skills.Installed, Name: in.Name, Digest: string(in.Skill),
-			})
-		}
-	}
-	return out
 }
 
 var errRemoved = errors.New("the package was removed or disabled")

@@ -131,13 +131,5 @@ func (c *Contents) Digest() skillhub.Digest {
 	return skillhub.DigestSum(h.Sum(nil))
 }
 
-// Size is the sum of the files' sizes, in bytes.
-func (c *Contents) Size() (n int64) {
-	for _, f := range c.Files {
-		n += f.Size
-	}
-	return n
-}
-
 // FileName is how the archive of a package is called.
 func FileName(m *abi.Manifest) string { return m.Name + "-" + m.Version + skillhub.Ext }

@@ -10,19 +10,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path"
-	"path/filepath"
-	"strings"
 
 	"github.com/elfhost/elfhost/skillhub"
 )
-
-// Sink takes the files of a package. Names were checked: they stay inside of
-// whatever folder they are put in.
-type Sink interface {
-	Create(name string) (io.WriteCloser, error)
-}
 
 // Unpack reads an archive and gives its files to the sink, which may be nil.
 // Before it returns without an error, nothing of the sink's may be used: the
@@ -237,48 +227,4 @@ func (f *inflated) Read(p []byte) (int, error) {
 		return 0, refuse("it unpacks to over %d times its size", maxRatio)
 	}
 	return n, err
-}
-
-// Dir is a sink that makes files in a folder, which should be new: it
-// overwrites nothing.
-type Dir struct{ Root *os.Root }
-
-// Create makes a file and the folders above it.
-func (d Dir) Create(name string) (io.WriteCloser, error) {
-	if dir := path.Dir(name); dir != "." {
-		if err := d.Root.MkdirAll(filepath.FromSlash(dir), 0o755); err != nil {
-			return nil, err
-		}
-	}
-	return d.Root.OpenFile(filepath.FromSlash(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-}
-
-// Memory is a sink in memory: name → bytes.
-type Memory map[string][]byte
-
-// Create keeps the file when it is closed.
-func (m Memory) Create(name string) (io.WriteCloser, error) {
-	return &memoryFile{m: m, name: name}, nil
-}
-
-// Entries are the files, to pack them again.
-func (m Memory) Entries() []Entry {
-	var out []Entry
-	for name, b := range m {
-		out = append(out, Entry{Name: name, Size: int64(len(b)), Open: func() (io.ReadCloser, error) {
-			return io.NopCloser(bytes.NewReader(b)), nil
-		}})
-	}
-	return out
-}
-
-type memoryFile struct {
-	bytes.Buffer
-	m    Memory
-	name string
-}
-
-func (f *memoryFile) Close() error {
-	f.m[strings.Clone(f.name)] = f.Bytes()
-	return nil
 }

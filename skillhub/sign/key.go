@@ -30,11 +30,6 @@ type Secret struct{ key minisign.PrivateKey }
 // Public is its public key: "RWQ…".
 func (s Secret) Public() string { return s.key.Public().(minisign.PublicKey).String() }
 
-// Sign signs any message, in minisign's format.
-func (s Secret) Sign(message []byte, trusted string) []byte {
-	return minisign.SignWithComments(s.key, message, trusted, untrusted)
-}
-
 // ErrLocked is a secret key that needs its password, or another one.
 var ErrLocked = errors.New("the key is locked with a password")
 
