@@ -82,27 +82,31 @@ func (s *state) renew(ctx context.Context, notes map[string]string) error {
 	if err := s.renewRoot(notes); err != nil {
 		return err
 	}
+	const elsewhere = "its key is not at hand; sign it before it expires"
 	if s.aged(Targets, s.targets.Signed.Expires) {
-		if s.canSign(Targets) {
-			s.dirtyTargets = true
-		} else {
-			notes[Targets] = "its key is not at hand; sign it before it expires"
+		if s.dirtyTargets = s.canSign(Targets); !s.dirtyTargets {
+			notes[Targets] = elsewhere
 		}
 	}
 	bins := s.targets.Signed.Delegations.SuccinctRoles
-	if len(s.ring.of(bins.KeyIDs)) >= bins.Threshold {
-		for _, role := range bins.GetRoles() {
-			md, err := s.binOf(role)
-			if err != nil {
-				return err
-			}
-			if s.aged(Packages, md.Signed.Expires) {
-				s.dirtyBins[role] = true
-			}
+	for _, role := range bins.GetRoles() {
+		md, err := s.binOf(role)
+		if err != nil {
+			return err
+		}
+		switch {
+		case !s.aged(Packages, md.Signed.Expires):
+		case len(s.ring.of(bins.KeyIDs)) >= bins.Threshold:
+			s.dirtyBins[role] = true
+		default:
+			notes[Packages] = elsewhere
 		}
 	}
-	if len(s.dirtyBins) > 0 || s.dirtyTargets || s.aged(Snapshot, s.snapshot.Signed.Expires) && s.canSign(Snapshot) {
-		return s.commit(ctx)
+	if len(s.dirtyBins) > 0 || s.dirtyTargets || s.aged(Snapshot, s.snapshot.Signed.Expires) {
+		if s.canSign(Snapshot) {
+			return s.commit(ctx)
+		}
+		notes[Snapshot] = elsewhere // and nothing else is renewed without it
 	}
 	b, err := s.stamp(s.timestamp.Signed.Meta["snapshot.json"])
 	if err != nil {

@@ -192,6 +192,38 @@ func TestSignRenews(t *testing.T) {
 	}
 }
 
+// TestSignSaysWhatItCannot: a machine that has the timestamp's key alone.
+func TestSignSaysWhatItCannot(t *testing.T) {
+	c := &clock{day}
+	a, _ := newHub(t, c, InitOptions{Bits: 1})
+	for name := range tree(t, a.KeyDirs()[0]) {
+		if strings.HasSuffix(name, keyExt) && !strings.HasPrefix(name, Timestamp) {
+			if err := os.Remove(filepath.Join(a.KeyDirs()[0], name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	c.pass(50)
+	st, err := a.Sign(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range st.Roles {
+		if r.Renewed != (r.Role == Timestamp) || (r.Note != "") != (r.Role == Snapshot) {
+			t.Errorf("after 50 days: %+v", r)
+		}
+	}
+	c.pass(350)
+	if st, err = a.Sign(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range st.Roles {
+		if (r.Note != "") != (r.Role != Timestamp) {
+			t.Errorf("after 400 days: %+v", r)
+		}
+	}
+}
+
 // TestKilledAnywhere ends every change of a hub before each file that it
 // writes. Clients see the old hub or the new one, and the next change works.
 func TestKilledAnywhere(t *testing.T) {
