@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -11,8 +12,15 @@ import (
 
 func (w *walker) declare(c *syntax.DeclClause) {
 	g := Segment{Argv: []string{c.Variant.Value}, dyn: []bool{false}, tilde: []bool{false}}
+	refers := false // declare -n: the variable is another one
 	for _, a := range c.Args {
 		w.assign(&g, a)
+		if a.Name != nil && refers {
+			w.set(a.Name.Value, "", false)
+		}
+		if opt := w.source(a); a.Name == nil && strings.HasPrefix(opt, "-") {
+			refers = refers || strings.Contains(opt, "n")
+		}
 		g.Argv, g.dyn, g.tilde = append(g.Argv, w.source(a)), append(g.dyn, true), append(g.tilde, false)
 	}
 	g.mark(-1, "it sets variables for what follows")
@@ -46,6 +54,23 @@ func (w *walker) assign(g *Segment, a *syntax.Assign) {
 	}
 }
 
+// restore gives back what variables had before assignments that hold for one
+// command only.
+func (w *walker) restore(list []*syntax.Assign) func() {
+	if w.sup == nil || len(list) == 0 {
+		return func() {}
+	}
+	before := maps.Clone(w.sup.values)
+	return func() {
+		for _, a := range list {
+			if a.Name != nil {
+				v, known := before[a.Name.Value]
+				w.set(a.Name.Value, v, known)
+			}
+		}
+	}
+}
+
 // add appends a segment; false ends the walk.
 func (w *walker) add(g Segment) bool {
 	if len(w.cmd.Segments) >= maxSegments {
@@ -62,15 +87,20 @@ func (w *walker) add(g Segment) bool {
 
 // call takes a simple command; g holds what its redirections gave.
 func (w *walker) call(g Segment, c *syntax.CallExpr, redirs []*syntax.Redirect) {
-	for _, a := range c.Assigns {
-		w.assign(&g, a)
-	}
 	for _, x := range c.Args {
 		w.nested(x)
 	}
+	var words []word
+	if len(c.Args) > 0 { // before the assignments, which its words do not see
+		words = w.words(c.Args)
+		defer w.restore(c.Assigns)()
+	}
+	for _, a := range c.Assigns {
+		w.assign(&g, a)
+	}
 	switch {
 	case len(c.Args) > 0:
-		w.argv(g, w.words(c.Args), redirs)
+		w.argv(g, words, redirs)
 	case len(c.Assigns) > 0 && len(g.marks) == 0:
 		g.mark(-1, "it sets variables for what follows")
 		fallthrough
@@ -87,7 +117,7 @@ func (w *walker) argv(g Segment, words []word, redirs []*syntax.Redirect) {
 		g.tilde = append(g.tilde, x.tilde)
 		g.Dynamic = g.Dynamic || x.dynamic
 	}
-	g.Dynamic = g.Dynamic || words[0].glob
+	g.Dynamic = g.Dynamic || anyProgram(words[0])
 	if g.Dynamic {
 		g.mark(-1, "a word of %s is known only when it runs", quoteClip(g.String()))
 	}

@@ -9,11 +9,15 @@ import (
 
 var errNested = errors.New("the command is nested too deeply to be judged")
 
-// isDevice reports block devices: writing to one destroys what it holds.
+// isDevice reports block devices, writing to which destroys what they hold, and
+// the file that stops the machine.
 func isDevice(p string) bool {
 	p = path.Clean(p)
 	name, ok := strings.CutPrefix(p, "/dev/")
 	if !ok {
+		if p == "/proc/sysrq-trigger" {
+			return true
+		}
 		return strings.HasPrefix(strings.ToLower(p), `\\.\physicaldrive`)
 	}
 	for _, pre := range []string{"sd", "hd", "vd", "xvd", "nvme", "mmcblk", "disk", "rdisk", "mapper/", "dm-", "md", "loop", "mem", "kmem", "port"} {
@@ -25,7 +29,8 @@ func isDevice(p string) bool {
 }
 
 // systemFolders must not be deleted or given away as a whole.
-var systemFolders = []string{"/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib32", "/lib64", "/opt", "/proc", "/root", "/run", "/sbin", "/srv", "/sys", "/usr", "/var", "/users", "/system", "/library", "/applications", "/windows", "c:", "c:/windows", "c:/users"}
+var systemFolders = []string{"/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib32", "/lib64", "/opt", "/proc", "/root", "/run", "/sbin", "/srv", "/sys", "/usr", "/var", "/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib64", "/usr/share", "/var/lib",
+	"/users", "/system", "/library", "/applications", "/volumes", "/private", "/private/etc", "/private/var", "/windows", "c:/windows", "c:/users"}
 
 // wholeSystem reports a word that names a system or home folder, or all that
 // is in one, when it is used in any of the folders.
@@ -39,12 +44,13 @@ func wholeSystem(w word, dirs []string) bool {
 			t = home + rest
 		}
 	}
+	if w.tilde && strings.HasPrefix(t, "~") {
+		t = "/home/" + t[1:] // ~somebody
+	}
 	switch {
 	case t == "":
 		return false
-	case w.tilde && !strings.Contains(t, "/"):
-		return true // ~somebody
-	case path.IsAbs(t) || strings.HasPrefix(t, "c:"):
+	case path.IsAbs(t) || len(t) > 1 && t[1] == ':':
 		return systemName(t, w.glob)
 	}
 	return !w.dynamic && slices.ContainsFunc(dirs, func(d string) bool {
@@ -56,6 +62,9 @@ func systemName(t string, glob bool) bool {
 	t = path.Clean(t)
 	for glob && len(t) > 1 && strings.Trim(path.Base(t), "*?.[]!") == "" {
 		t = path.Dir(t)
+	}
+	if len(t) == 2 && t[1] == ':' {
+		return true // a drive
 	}
 	if dir, name := path.Split(t); name != "" && (dir == "/home/" || dir == "/users/") {
 		return true // somebody's home
@@ -106,15 +115,15 @@ func critical(words []word, dirs []string) string {
 		return deletes
 	case (name == "chmod" || name == "chown" || name == "chgrp") && has("R", "--recursive") && system:
 		return "it changes the permissions of a whole system or home folder"
-	case name == "mv" && len(args) > 0 && slices.ContainsFunc(args[:len(args)-1], whole):
+	case name == "mv" && slices.ContainsFunc(moved(args), whole):
 		return "it moves a whole system or home folder away"
 	case name == "find" && findDeletes(texts) && slices.ContainsFunc(startPoints(args, true), whole):
 		return deletes
-	case name == "rsync" && has("", "--delete") && len(args) > 0 && whole(args[len(args)-1]):
+	case name == "rsync" && some(func(a string) bool { return strings.HasPrefix(a, "--del") }) && len(args) > 0 && whole(args[len(args)-1]):
 		return deletes
 	case writesDisks(name, texts), some(func(a string) bool { return slices.Contains(diskCommands[name], a) }):
 		return formats
-	case low == "diskpart", low == "format" && some(func(a string) bool { return len(a) == 2 && a[1] == ':' }), low == "format.com":
+	case low == "diskpart", low == "format-volume", low == "clear-disk", low == "format" && some(func(a string) bool { return len(a) == 2 && a[1] == ':' }), low == "format.com":
 		return formats
 	case name == "diskutil" && some(func(a string) bool {
 		return strings.HasPrefix(strings.ToLower(a), "erase") || strings.HasPrefix(strings.ToLower(a), "partition")
@@ -123,18 +132,42 @@ func critical(words []word, dirs []string) string {
 	case name == "dd" && some(func(a string) bool { return strings.HasPrefix(a, "of=") && isDevice(a[3:]) }):
 		return device
 	case slices.Contains([]string{"shred", "tee", "cp", "mv", "truncate", "pv"}, name) && len(texts) > 0 && isDevice(texts[len(texts)-1]),
-		name == "tee" && some(isDevice):
+		(name == "tee" || name == "shred") && some(isDevice):
 		return device
-	case slices.Contains([]string{"shutdown", "reboot", "halt", "poweroff"}, name), (name == "init" || name == "telinit") && some(func(a string) bool { return a == "0" || a == "6" }):
+	case slices.Contains([]string{"shutdown", "reboot", "halt", "poweroff"}, name) && !has("c", "--help", "--version"), name == "systemctl" && some(stopsMachine), (name == "init" || name == "telinit") && some(func(a string) bool { return a == "0" || a == "6" }):
 		return "it stops the machine"
 	case name == "kill" && len(texts) > 1 && texts[len(texts)-1] == "-1", name == "killall5":
 		return "it kills every process"
 	case (low == "del" || low == "rd" || low == "rmdir" || low == "erase" || low == "deltree") && system && some(func(a string) bool { return strings.EqualFold(a, "/s") }):
 		return deletes
-	case low == "remove-item" && system && some(func(a string) bool { return strings.HasPrefix(strings.ToLower(a), "-rec") }):
+	case (low == "remove-item" || low == "ri") && system && some(func(a string) bool { return strings.HasPrefix(strings.ToLower(a), "-rec") }):
 		return deletes
 	}
 	return ""
+}
+
+func stopsMachine(verb string) bool {
+	return slices.Contains([]string{"poweroff", "reboot", "halt", "kexec", "soft-reboot"}, verb)
+}
+
+// moved are the words that mv takes away: all operands but the target.
+func moved(args []word) (out []word) {
+	last := true
+	for i := 0; i < len(args); i++ {
+		switch t := args[i].text; {
+		case t == "-t" || t == "--target-directory":
+			i++
+			last = false
+		case strings.HasPrefix(t, "-t"), strings.HasPrefix(t, "--target-directory="):
+			last = false
+		case !strings.HasPrefix(t, "-"):
+			out = append(out, args[i])
+		}
+	}
+	if last && len(out) > 0 {
+		out = out[:len(out)-1]
+	}
+	return out
 }
 
 // findDeletes reports a find that deletes what it finds.

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -11,7 +12,7 @@ import (
 // lookOut notes what the critical list cannot see in a command: a program that
 // is not known, or a program that deletes and does not say what.
 func (w *walker) lookOut(words []word) {
-	if words[0].dynamic || words[0].glob {
+	if (words[0].dynamic || anyProgram(words[0])) && !plainProgram(words[0].text) {
 		w.unclear(fmt.Sprintf("the program %s is known only when it runs", quoteClip(words[0].text)))
 		return
 	}
@@ -21,21 +22,24 @@ func (w *walker) lookOut(words []word) {
 	for i, a := range args {
 		texts[i] = a.text
 	}
-	unknown := slices.ContainsFunc(args, func(x word) bool { return x.dynamic })
+	dynamic := func(x word) bool { return x.dynamic }
+	unknown := slices.ContainsFunc(args, dynamic)
+	upward := slices.ContainsFunc(args, w.upward)
 	switch name {
 	case "rm":
 		// Without quotes an unknown word may hold options, too.
 		bare := slices.ContainsFunc(args, func(x word) bool { return x.dynamic && !strings.HasPrefix(x.text, `"`) })
 		recursive := hasFlag(texts, "rR", "--recursive")
-		if lost := len(w.dirs) == 0 && slices.ContainsFunc(args, sweeping); bare || recursive && (unknown || lost) {
+		if lost := len(w.dirs) == 0 && slices.ContainsFunc(args, sweeping); bare || recursive && (unknown || lost || upward) {
 			w.unclear("what it deletes is known only when it runs")
 		}
 	case "find":
-		if findDeletes(texts) && slices.ContainsFunc(startPoints(args, true), func(x word) bool { return x.dynamic || len(w.dirs) == 0 && sweeping(x) }) {
+		if findDeletes(texts) && slices.ContainsFunc(startPoints(args, true), func(x word) bool { return x.dynamic || len(w.dirs) == 0 && sweeping(x) || w.upward(x) }) {
 			w.unclear("what it deletes is known only when it runs")
 		}
 	case "chmod", "chown", "chgrp":
-		if unknown && hasFlag(texts, "R", "--recursive") {
+		whose := slices.DeleteFunc(slices.Clone(args), func(x word) bool { return strings.HasPrefix(x.text, "-") })
+		if hasFlag(texts, "R", "--recursive") && (upward || len(whose) > 1 && slices.ContainsFunc(whose[1:], dynamic)) {
 			w.unclear("whose permissions it changes is known only when it runs")
 		}
 	case "dd":
@@ -43,6 +47,35 @@ func (w *walker) lookOut(words []word) {
 			w.unclear("what it writes to is known only when it runs")
 		}
 	}
+}
+
+// anyProgram reports a program whose name is a pattern of file names.
+func anyProgram(w word) bool { return w.glob && w.text != "[" }
+
+// plainProgram reports a program of which only the folder is not known, when
+// it is neither one that the critical list knows nor one that runs others.
+func plainProgram(written string) bool {
+	inner, ok := strings.CutPrefix(written, `"$`)
+	inner, closed := strings.CutSuffix(inner, `"`)
+	at := strings.LastIndexByte(inner, '/')
+	if !ok || !closed || at < 0 || strings.Trim(inner[at+1:], "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
+		return false
+	}
+	name := inner[at+1:]
+	return name != "" && wrappers[name] == nil && !shells[name] && critical([]word{{text: name}, {text: "-rR"}, {text: "/"}, {text: "/"}, {text: "-delete"}}, nil) == "" &&
+		!slices.Contains([]string{"eval", "su", "script", "dd", "cmd"}, name)
+}
+
+// upward reports a word that means a folder above the one where the line
+// starts, or all that is in one: which folder that is cannot be seen here.
+func (w *walker) upward(x word) bool {
+	if x.dynamic || x.tilde || strings.HasPrefix(x.text, "-") || path.IsAbs(x.text) {
+		return false
+	}
+	return slices.ContainsFunc(w.dirs, func(d string) bool {
+		p := path.Join(d, x.text)
+		return strings.HasPrefix(p, "..") && strings.Trim(p, "./*?[]!") == ""
+	})
 }
 
 // sweeping reports a word that means all of the current folder.

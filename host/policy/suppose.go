@@ -181,12 +181,13 @@ func (w *walker) said(s *syntax.Stmt) (string, bool) {
 	args := words[1:]
 	switch name := program(words[0].text); {
 	case name == "echo":
-		for len(args) > 0 && (args[0].text == "-n" || args[0].text == "-e" || args[0].text == "-E") {
+		for len(args) > 0 && len(args[0].text) > 1 && args[0].text[0] == '-' && strings.Trim(args[0].text[1:], "neE") == "" {
 			args = args[1:]
 		}
-		return joinWords(args), true
-	case name == "printf" && len(args) > 0:
-		return strings.NewReplacer("%s", " ", "%b", " ", `\n`, "\n", `\0`, "\n").Replace(joinWords(args)), true
+		text := joinWords(args)
+		return text, !strings.Contains(text, `\`) // which some shells read without -e
+	case name == "printf":
+		return printed(args)
 	case name == "pwd":
 		return w.param(&syntax.ParamExp{Param: &syntax.Lit{Value: "PWD"}})
 	case name == "mktemp":
@@ -195,6 +196,32 @@ func (w *walker) said(s *syntax.Stmt) (string, bool) {
 		return args[len(args)-1].text, true
 	}
 	return w.found(words)
+}
+
+// printed is what printf prints, if the format is a plain one.
+func printed(args []word) (string, bool) {
+	if len(args) > 0 && args[0].text == "--" {
+		args = args[1:]
+	}
+	if len(args) == 0 {
+		return "", false
+	}
+	format, sep := args[0].text, ""
+	if f, ok := strings.CutSuffix(format, `\n`); ok {
+		format, sep = f, "\n"
+	} else if f, ok := strings.CutSuffix(format, `\0`); ok {
+		format, sep = f, "\n"
+	}
+	text := format
+	if format == "%s" || format == "%b" {
+		texts := make([]string, len(args)-1)
+		for i, x := range args[1:] {
+			texts[i] = x.text
+		}
+		text = strings.Join(texts, sep)
+		return text, format == "%s" || !strings.Contains(text, `\`)
+	}
+	return text + sep, !strings.ContainsAny(text, `%\`)
 }
 
 // found is what a command that lists files prints: a name below the folder
@@ -248,7 +275,10 @@ func startPoints(args []word, find bool) (out []word) {
 // fields evaluates a word into the words that the shell makes of it. written
 // is the word in the source, where it is another.
 func (w *walker) fields(x, written *syntax.Word) []word {
-	f := &splitter{}
+	f := &splitter{ifs: " \t\n"}
+	if v, known := w.sup.values["IFS"]; known {
+		f.ifs = v
+	}
 	f.begin()
 	for i, p := range x.Parts {
 		switch p := p.(type) {
@@ -311,15 +341,18 @@ func (w *walker) quotedFields(f *splitter, q *syntax.DblQuoted) {
 }
 
 // splitter puts together the words that one word becomes.
-type splitter struct{ out []word }
+type splitter struct {
+	ifs string // what separates words
+	out []word
+}
 
 func (f *splitter) begin()        { f.out = append(f.out, word{}) }
 func (f *splitter) at() *word     { return &f.out[len(f.out)-1] }
 func (f *splitter) text(s string) { f.at().text += s }
 
 func (f *splitter) split(v string) {
-	parts := strings.Fields(v)
-	if v != "" && strings.TrimLeft(v, " \t\n") != v && f.at().text != "" {
+	parts := strings.FieldsFunc(v, func(r rune) bool { return strings.ContainsRune(f.ifs, r) })
+	if v != "" && strings.TrimLeft(v, f.ifs) != v && f.at().text != "" {
 		f.begin()
 	}
 	for i, s := range parts {
@@ -329,7 +362,7 @@ func (f *splitter) split(v string) {
 		f.at().glob = f.at().glob || strings.ContainsAny(s, "*?[")
 		f.text(s)
 	}
-	if len(parts) > 0 && strings.TrimRight(v, " \t\n") != v {
+	if len(parts) > 0 && strings.TrimRight(v, f.ifs) != v {
 		f.begin()
 	}
 }

@@ -130,6 +130,11 @@ func (w *walker) redirect(g *Segment, r *syntax.Redirect) {
 		w.nested(r.Hdoc)
 	}
 	t := w.word(r.Word)
+	if w.sup != nil && t.dynamic {
+		if v, known := w.single(r.Word); known {
+			t = word{text: v}
+		}
+	}
 	switch r.Op {
 	case syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:
 		return

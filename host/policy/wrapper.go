@@ -14,12 +14,14 @@ type wrapper struct {
 	operands int      // words before the command
 	assigns  bool     // NAME=value words before the command
 	open     bool     // appends words that are not known
+	folder   string   // the short option that names the folder to run in; the long one is --chdir
+	here     bool     // runs builtins in this very shell
 	string   bool     // joins its words and gives them to a shell
 	risk     string
 }
 
 var wrappers = map[string]*wrapper{
-	"env":      {valued: "uCS", long: []string{"--unset", "--chdir", "--split-string"}, assigns: true},
+	"env":      {valued: "uCS", long: []string{"--unset", "--chdir", "--split-string"}, assigns: true, folder: "C"},
 	"nohup":    {},
 	"setsid":   {},
 	"timeout":  {valued: "ks", long: []string{"--kill-after", "--signal"}, operands: 1},
@@ -31,9 +33,9 @@ var wrappers = map[string]*wrapper{
 	"time":     {valued: "fo", long: []string{"--format", "--output"}},
 	"stdbuf":   {valued: "ioe", long: []string{"--input", "--output", "--error"}},
 	"unbuffer": {}, "chronic": {}, "caffeinate": {valued: "tw"}, "catchsegv": {},
-	"command": {}, "builtin": {}, "exec": {valued: "a"}, "coproc": {},
+	"command": {here: true}, "builtin": {here: true}, "exec": {valued: "a"}, "coproc": {},
 	"busybox": {}, "toybox": {}, "doas": {valued: "uC", risk: "runs as another user"},
-	"sudo":     {valued: "ughpCTrtDR", long: []string{"--user", "--group", "--host", "--prompt", "--chdir", "--chroot"}, assigns: true, risk: "runs as another user"},
+	"sudo":     {valued: "ughpCTrtDR", long: []string{"--user", "--group", "--host", "--prompt", "--chdir", "--chroot"}, assigns: true, folder: "D", risk: "runs as another user"},
 	"pkexec":   {long: []string{"--user"}, risk: "runs as another user"},
 	"xargs":    {valued: "InPLdEsa", long: []string{"--replace", "--max-args", "--max-procs", "--max-lines", "--delimiter", "--arg-file", "--max-chars", "--eof"}, open: true},
 	"parallel": {valued: "jISNa", open: true},
@@ -67,13 +69,19 @@ func (w *walker) runs(at int, words []word, redirs []*syntax.Redirect) {
 		w.shell(at, words, redirs)
 	case name == "eval":
 		w.code(at, words[1:])
-	case name == "su", name == "script":
-		w.risk("runs a command through " + name)
-		for i, x := range words[:len(words)-1] {
-			if x.text == "-c" || x.text == "--command" {
-				w.code(at, words[i+1:i+2])
+	case name == "su", name == "script", name == "runuser", name == "flock":
+		w.textOption(at, name, words)
+	case name == "source", name == ".":
+		w.shell(at, words[:min(len(words), 2)], redirs)
+	case name == "alias":
+		for _, x := range words[1:] {
+			if _, text, ok := strings.Cut(x.text, "="); ok && w.sup != nil {
+				w.code(at, []word{{text: text, dynamic: x.dynamic}})
 			}
 		}
+	case strings.EqualFold(name, "cmd"), strings.EqualFold(name, "powershell"), name == "pwsh":
+		w.foreign(words)
+		w.piping(at, words)
 	case name == "find":
 		w.find(words)
 	case name == "trap":
@@ -82,12 +90,8 @@ func (w *walker) runs(at int, words []word, redirs []*syntax.Redirect) {
 		}
 	case wrappers[name] != nil:
 		w.wrapped(at, wrappers[name], words)
-	case interpreters[name] && w.piped && (len(words) == 1 || words[1].text == "-"):
-		w.risk("pipes into an interpreter")
-		if w.sup == nil || !w.sup.input.known {
-			w.unclear("it runs code that arrives through a pipe")
-		}
-		w.cmd.Segments[at].mark(-1, "it runs code that arrives through a pipe")
+	case interpreters[name]:
+		w.piping(at, words)
 	}
 }
 
@@ -99,6 +103,7 @@ func (w *walker) wrapped(at int, wr *wrapper, words []word) {
 		w.risk(wr.risk)
 	}
 	rest, operands := words[1:], wr.operands
+	var into []word // cd and the folder, if an option names one
 	for len(rest) > 0 {
 		t := rest[0].text
 		switch {
@@ -107,7 +112,7 @@ func (w *walker) wrapped(at int, wr *wrapper, words []word) {
 				rest, operands = rest[min(operands, len(rest)):], 0
 			}
 			if len(rest) > 0 {
-				w.inner(at, wr, rest)
+				w.inner(at, wr, rest, into)
 			}
 			return
 		case wr.assigns && strings.HasPrefix(t, "-S"), wr.assigns && strings.HasPrefix(t, "--split-string"):
@@ -120,6 +125,12 @@ func (w *walker) wrapped(at int, wr *wrapper, words []word) {
 			w.code(at, append([]word{{text: text, dynamic: rest[0].dynamic}}, rest[1:]...))
 			return
 		case strings.HasPrefix(t, "-") && len(t) > 1:
+			if d, ok := wr.startsIn(rest); ok {
+				into = []word{{text: "cd"}, d}
+			}
+			if wr.here && t != "-p" { // command -v only says what would run
+				wr = &wrapper{}
+			}
 			if takesValue(wr, t) && len(rest) > 1 {
 				rest = rest[1:]
 			}
@@ -134,10 +145,32 @@ func (w *walker) wrapped(at int, wr *wrapper, words []word) {
 			operands--
 			rest = rest[1:]
 		default:
-			w.inner(at, wr, rest)
+			w.inner(at, wr, rest, into)
 			return
 		}
 	}
+}
+
+// startsIn is the folder that the option at the front of the words names.
+func (wr *wrapper) startsIn(words []word) (word, bool) {
+	if wr.folder == "" {
+		return word{}, false
+	}
+	t := words[0].text
+	value, attached := strings.CutPrefix(t, "--chdir=")
+	if !attached && !strings.HasPrefix(t, "--") {
+		if i := strings.Index(t, wr.folder); i > 0 {
+			value, attached = t[i+1:], i+1 < len(t)
+			t = "--chdir"
+		}
+	}
+	switch {
+	case attached:
+		return word{text: value, dynamic: words[0].dynamic}, true
+	case t == "--chdir" && len(words) > 1:
+		return words[1], true
+	}
+	return word{}, false
 }
 
 func takesValue(wr *wrapper, t string) bool {
@@ -148,7 +181,7 @@ func takesValue(wr *wrapper, t string) bool {
 	return wr.valued != "" && i >= 0 && i == len(t)-2
 }
 
-func (w *walker) inner(at int, wr *wrapper, words []word) {
+func (w *walker) inner(at int, wr *wrapper, words, into []word) {
 	if wr.string {
 		w.code(at, words)
 		return
@@ -164,7 +197,16 @@ func (w *walker) inner(at int, wr *wrapper, words []word) {
 		words = w.handedTo(words)
 	}
 	w.depth++
-	w.apart(func() { w.argv(g, slices.Clone(words), nil) })
+	if wr.here {
+		w.argv(g, slices.Clone(words), nil)
+	} else {
+		w.apart(func() {
+			if into != nil {
+				w.moves(into)
+			}
+			w.argv(g, slices.Clone(words), nil)
+		})
+	}
 	w.depth--
 }
 
@@ -189,12 +231,20 @@ func (w *walker) shell(at int, words []word, redirs []*syntax.Redirect) {
 		case t == "-s":
 		case strings.HasPrefix(t, "-") && t != "-", strings.HasPrefix(t, "+"):
 		case t == "-" || t == "/dev/stdin":
+		case substituted(t):
+			w.arrives(at)
+			return
 		default:
 			return // a file
 		}
 	}
 	for _, r := range redirs {
 		switch r.Op {
+		case syntax.RdrIn:
+			if substituted(w.word(r.Word).text) {
+				w.arrives(at)
+			}
+			return
 		case syntax.Hdoc, syntax.DashHdoc:
 			w.code(at, []word{w.word(r.Hdoc)})
 			return
@@ -212,6 +262,15 @@ func (w *walker) shell(at int, words []word, redirs []*syntax.Redirect) {
 		}
 		w.unclear("it pipes into a shell what is known only when it runs")
 	}
+}
+
+// substituted reports <(…), the output of a command as a file.
+func substituted(written string) bool { return strings.HasPrefix(written, "<(") }
+
+func (w *walker) arrives(at int) {
+	w.risk("pipes into a shell")
+	w.cmd.Segments[at].mark(-1, "it runs what another command prints")
+	w.unclear("it gives a shell what is known only when it runs")
 }
 
 // code parses text that a shell will run.
@@ -255,7 +314,7 @@ func (w *walker) find(words []word) {
 				j++
 			}
 			if j > i+1 {
-				w.inner(0, &wrapper{open: true}, words[i+1:j])
+				w.inner(0, &wrapper{open: true}, words[i+1:j], nil)
 			}
 			i = j
 		}
