@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -183,7 +184,7 @@ func (c *call) note(u policy.Use, err error) {
 	r := &c.receipt
 	switch {
 	case err != nil:
-		addNote(&r.Denied, fmt.Sprintf("%s %s", u.Cap, u.Target))
+		addNote(&r.Denied, fmt.Sprintf("%s %s", u.Cap, strings.ReplaceAll(u.Target, "\x00", " ")))
 	case u.Cap == abi.FSRead:
 		addNote(&r.Files, "read "+u.Target)
 	case u.Cap == abi.FSWrite:

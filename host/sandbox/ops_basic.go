@@ -64,10 +64,9 @@ func opSecret(_ context.Context, c *call, h nameHeader, _ []byte) (any, []byte, 
 		return nil, nil, invalid("no secret can have the name %q", h.Name)
 	}
 	if !c.mayUseSecret(h.Name) {
-		u := policy.Use{Cap: abi.Secret, Target: h.Name}
-		d := &policy.Denial{Use: u, Layer: "grants", Final: true, Why: "no grant names it"}
-		c.note(u, d)
-		return nil, nil, d
+		err := c.noSecret(h.Name)
+		c.note(policy.Use{Cap: abi.Secret, Target: h.Name}, err)
+		return nil, nil, err
 	}
 	if _, err := http.Secrets.Store.Get(h.Name); err != nil {
 		return nil, nil, fmt.Errorf("no value is set for the secret %q: %w", h.Name, abi.ErrNotFound)
@@ -89,6 +88,21 @@ func (c *call) mayUseSecret(name string) bool {
 		}
 	}
 	return false
+}
+
+// noSecret is the denial of a placeholder: of the use that the manifest asks
+// for, so that it names the grant that would help.
+func (c *call) noSecret(name string) error {
+	for _, n := range c.plugin.pkg.Manifest.Needs {
+		for _, s := range n.Scope {
+			if of, _, _ := strings.Cut(s, "@"); n.Cap == abi.Secret && of == name {
+				if err := c.rights.Grants.Check(policy.Use{Cap: abi.Secret, Target: s}); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return &policy.Denial{Use: policy.Use{Cap: abi.Secret, Target: name}, Layer: "the manifest", Final: true, Why: "the manifest does not ask for it"}
 }
 
 func (c *call) lookupEnv(name string) (string, bool) {

@@ -4,11 +4,13 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -112,6 +114,25 @@ func TestSecretsStayOutside(t *testing.T) {
 		}
 		if len(p.logs) == 0 || len(notes) == 0 {
 			t.Errorf("%s: %d log lines, %d notes: the test is blind", at, len(p.logs), len(notes))
+		}
+	}
+}
+
+// Who is refused a placeholder learns which grant would help, if one would.
+func TestSecretDenial(t *testing.T) {
+	p := newProbe(t, abi.Manifest{})
+	p.loader.HTTP = &reach.HTTP{Secrets: &reach.Secrets{Store: oneSecret{}}}
+	for name, want := range map[string]policy.Grant{
+		"token": {Cap: abi.Secret, Scope: []string{"token@api.example"}}, "other": {},
+	} {
+		var got *policy.Denial
+		r := rights(t)
+		r.Note = func(_ policy.Use, err error) { errors.As(err, &got) }
+		if _, err := p.call(t.Context(), args{Do: "use", A: "https://api.example", B: name}, r); err != nil {
+			t.Fatal(err)
+		}
+		if got == nil || got.Final != (want.Cap == "") || !slices.Equal(got.Grant.Scope, want.Scope) {
+			t.Errorf("%s: %+v", name, got)
 		}
 	}
 }
