@@ -60,7 +60,10 @@ func (f *function) check(b wasmbin.Body, params int) error {
 	if err := f.limit(BulkOperations, f.bulk); err != nil {
 		return err
 	}
-	return f.limit(Instructions, f.instrs)
+	if err := f.limit(Instructions, f.instrs); err != nil {
+		return err
+	}
+	return f.add(Code, f.instrs)
 }
 
 func (f *function) instruction(in *wasmbin.Instr) error {

@@ -1,9 +1,11 @@
 package vet_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -91,6 +93,19 @@ func TestWL09Imports(t *testing.T) {
 	g := vet.Grammars()
 	if r, err := vet.Check(module("env", "memory", 2, 0, 1), g); err != nil || !r.Features.ImportsState {
 		t.Errorf("the grammar profile refuses shared memory: %v", err)
+	}
+}
+
+// Many functions of a size that is allowed are too much code together.
+func TestWL05CodeOfTheModule(t *testing.T) {
+	code := append([]byte{0x41, 0}, bytes.Repeat([]byte{0x45}, 500_000)...) // i32.eqz
+	f := wasmtest.Func{Code: append(code, 0x1a)}
+	var refusal *vet.Refusal
+	if _, err := vet.Check(wasmtest.Program(slices.Repeat([]wasmtest.Func{f}, 16)), vet.Standard()); err != nil {
+		t.Error(err)
+	}
+	if _, err := vet.Check(wasmtest.Program(slices.Repeat([]wasmtest.Func{f}, 17)), vet.Standard()); !errors.As(err, &refusal) || refusal.Measure != vet.Code {
+		t.Errorf("%v", err)
 	}
 }
 
