@@ -76,7 +76,7 @@ func (f *consent) update(c *cobra.Command, s streams, a *app.App, name string, o
 		return err
 	}
 	defer cand.Close()
-	if !cand.Change.Grew() {
+	if !cand.Change.Grew() && cand.Old.Disabled == "" { // what nobody agreed to yet is asked about
 		return f.commit(c.Context(), s, cand, cand.Carried())
 	}
 	return f.install(c.Context(), s, cand)

@@ -31,6 +31,7 @@ func (c *Candidate) Commit(ctx context.Context, grants []policy.Grant, progress 
 	pin := c.Pin
 	pin.Grants = texts
 	err = c.commit(ctx, func(l *keep.Lock) {
+		c.dropUnasked(l)
 		p := l.Put(c.Manifest.Name, pin)
 		p.Disabled, p.Requested, p.Update = "", c.requested, nil
 		if pin.Signer != "" {
@@ -53,6 +54,7 @@ func (c *Candidate) Commit(ctx context.Context, grants []policy.Grant, progress 
 // update. Nothing is granted and nothing pinned for its publisher.
 func (c *Candidate) Store(ctx context.Context) error {
 	err := c.commit(ctx, func(l *keep.Lock) {
+		c.dropUnasked(l)
 		if old, ok := l.Find(c.Manifest.Name); ok && old.Digest != c.Pin.Digest {
 			pin := c.Pin
 			old.Update = &pin
@@ -65,6 +67,14 @@ func (c *Candidate) Store(ctx context.Context) error {
 		c.app.KeepGrant(fmt.Sprintf("stored %s %s (%s) from %s, disabled: %s", c.Manifest.Name, c.Pin.Version, c.Pin.Digest, c.Pin.Source, Unasked))
 	}
 	return err
+}
+
+// dropUnasked takes out a version that nobody agreed to: nobody is to go back
+// to it, and nothing is an update of it.
+func (c *Candidate) dropUnasked(l *keep.Lock) {
+	if old, ok := l.Find(c.Manifest.Name); ok && old.Disabled == Unasked && old.Digest != c.Pin.Digest {
+		l.Remove(c.Manifest.Name)
+	}
 }
 
 // commit is the one step, if nothing changed since the package was looked at.
