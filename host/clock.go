@@ -53,6 +53,13 @@ func (c *clock) wait() (done func()) {
 	}
 }
 
+// Waiting marks, until done is called, that the call of ctx waits for a person:
+// its time stands still.
+func Waiting(ctx context.Context) (done func()) {
+	c, _ := ctx.Value(clockKey{}).(*clock)
+	return c.wait()
+}
+
 func (c *clock) waited() time.Duration {
 	if c == nil {
 		return 0

@@ -76,6 +76,9 @@ type Ask struct {
 	Risks []string    // marks such as "pipes into a shell"
 	Rules []Rule      // what Session and Project would remember, narrowest first
 	Final bool        // nothing is remembered: offer "once" only
+	// Acted says, of a question about a use, that the call may have changed
+	// something before it.
+	Acted bool
 	// Screen, if not empty, is what the question is about, in place of the call's
 	// arguments: lines that are safe to show. Choices are then the ways to agree
 	// to it, in place of "allow once"; Answer.Choice says which was taken.

@@ -74,6 +74,9 @@ type Caller struct {
 	Person  bool   // a person gave the call, no model
 	Step    int
 	Depth   int // of plugin-to-tool calls; bounded by Invoke
+	// Asked tells apart who is asked about the call: calls that would ask the
+	// same join one question only if it is equal.
+	Asked string
 }
 
 // Call is one call of a tool, with the rights it carries.

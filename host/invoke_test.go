@@ -94,7 +94,7 @@ func TestL02CancelText(t *testing.T) {
 	if res := r.Invoke(ctx, Call{Tool: "Notify"}); !strings.Contains(res.Text(), "before it began. Nothing was done") {
 		t.Errorf("%q", res.Text())
 	}
-	ctx, cancel = context.WithTimeout(t.Context(), time.Millisecond)
+	ctx, cancel = context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	if res := r.Invoke(ctx, Call{Tool: "Read"}); !strings.Contains(res.Text(), "ran out of time. It changes nothing") {
 		t.Errorf("%q", res.Text())

@@ -20,9 +20,7 @@ func (g *Gate) put(ctx context.Context, p Approver, a Ask) (Answer, error) {
 	if err := ctx.Err(); err != nil {
 		return Answer{}, err
 	}
-	if c, ok := ctx.Value(clockKey{}).(*clock); ok {
-		defer c.wait()()
-	}
+	defer Waiting(ctx)()
 	key := identity(a)
 	q := g.join(ctx, key, p, a)
 	select {
@@ -87,7 +85,7 @@ func identity(a Ask) string {
 	if a.Use != nil {
 		args = nil
 	}
-	key, err := json.Marshal([]any{a.Spec.Name, a.Spec.Origin, a.Call.Caller.Plugin, string(args), a.Use})
+	key, err := json.Marshal([]any{a.Spec.Name, a.Spec.Origin, a.Call.Caller.Plugin, a.Call.Caller.Asked, string(args), a.Use})
 	if err != nil {
 		return a.Call.ID + "\x00" + a.Spec.Name
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host/policy"
 )
 
@@ -22,6 +23,7 @@ type trial struct {
 	once   map[policy.Use]bool
 	asked  map[policy.Use]Verdict // by whom a use that no grant covers was decided
 	denied []*Denied
+	acted  bool // a use that may change something went ahead
 	over   bool // Invoke has returned: nothing more is told
 }
 
@@ -144,7 +146,7 @@ func (t *trial) ask(ctx context.Context, grants policy.Grants, u policy.Use, den
 	}
 	a := Ask{
 		Call: t.call, Spec: t.spec, Use: &u, Why: why(t.call.Caller),
-		Now: "granted: " + grants.Describe(u.Cap),
+		Now: "granted: " + grants.Describe(u.Cap), Acted: t.hasActed(),
 	}
 	describe := t.gate.Policy.Describe
 	if t.spec.Origin.Source == Plugin {
@@ -176,11 +178,31 @@ func (g *Gate) granted(who string, u policy.Use) (string, bool) {
 	return "", false
 }
 
+func (t *trial) hasActed() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.acted
+}
+
+// onlyReads reports whether a use changes nothing that outlives the call.
+func onlyReads(u policy.Use) bool {
+	switch u.Cap {
+	case abi.FSRead, abi.Env, abi.Secret:
+		return true
+	case abi.NetHTTP:
+		return u.Verb == "GET" || u.Verb == "HEAD"
+	case abi.KV:
+		return u.Verb == "get"
+	}
+	return false
+}
+
 // note is told of every decision about a use.
 func (t *trial) note(u policy.Use, err error) {
 	t.mu.Lock()
 	v, wasAsked := t.asked[asAsked(u)]
 	delete(t.asked, asAsked(u))
+	t.acted = t.acted || err == nil && !onlyReads(u)
 	if t.over {
 		t.mu.Unlock()
 		return

@@ -82,8 +82,12 @@ func (f *serveFlags) run(ctx context.Context, s streams) error {
 			return err
 		}
 	}
+	secret, err := a.Seal(token)
+	if err != nil {
+		return fault.Wrap("E1501", "`elfhost doctor` checks the folders", err)
+	}
 	b := mcp.NewBridge(mcp.ServeOptions{
-		Registry: a.Registry, Version: buildInfo().Version, Session: a.Session, Secret: token,
+		Registry: a.Registry, Version: buildInfo().Version, Session: a.Session, Secret: secret, Once: a.TakeAnswer,
 		Instructions: a.Instructions(as), Prompts: a.Prompts(ctx), Resources: a.Resources(ctx),
 		Prepare: func(c *host.Call) { c.Receipt = func(r abi.Receipt) { a.KeepReceipt(r) } },
 	})

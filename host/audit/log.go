@@ -51,20 +51,20 @@ const (
 // in the log's folder and is readable by its owner alone.
 func Key(path string) ([]byte, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, fmt.Errorf("making the audit key: %w", err)
+		return nil, fmt.Errorf("making the key %q: %w", path, err)
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return readKey(path)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("making the audit key: %w", err)
+		return nil, fmt.Errorf("making the key %q: %w", path, err)
 	}
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails (crypto/rand)
 	_, err = f.Write(key)
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return nil, fmt.Errorf("making the audit key: %w", err)
+		return nil, fmt.Errorf("making the key %q: %w", path, err)
 	}
 	return key, nil
 }
@@ -75,11 +75,11 @@ func readKey(path string) ([]byte, error) {
 		key, err := os.ReadFile(path)
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("reading the audit key: %w", err)
+			return nil, fmt.Errorf("reading the key %q: %w", path, err)
 		case len(key) == 32:
 			return key, nil
 		case try == 50:
-			return nil, fmt.Errorf("reading the audit key %q: it has %d bytes instead of 32", path, len(key))
+			return nil, fmt.Errorf("reading the key %q: it has %d bytes instead of 32", path, len(key))
 		}
 		time.Sleep(10 * time.Millisecond)
 	}

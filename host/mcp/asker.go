@@ -1,13 +1,12 @@
 package mcp
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -34,10 +33,7 @@ type Asker struct {
 	Expire time.Duration
 }
 
-var (
-	errNobody  = errors.New("this client cannot ask a person (it has no elicitation)")
-	errPending = errors.New("the question went to the client, which will call again with the answer")
-)
+var errNobody = errors.New("this client cannot ask a person (it has no elicitation)")
 
 // Approve implements host.Approver.
 func (a *Asker) Approve(ctx context.Context, ask host.Ask) (host.Answer, error) {
@@ -49,16 +45,12 @@ func (a *Asker) Approve(ctx context.Context, ask host.Ask) (host.Answer, error) 
 	if !ok || len(q.Choices) == 0 {
 		return host.Answer{}, errors.New("the question is too long to be shown whole")
 	}
-	life := a.Expire
-	if life == 0 {
-		life = 10 * time.Minute
-	}
-	ctx, cancel := context.WithTimeout(ctx, life)
+	ctx, cancel := context.WithTimeout(ctx, a.life())
 	defer cancel()
-	if p.modern {
-		return p.roundTrip(ask, q)
-	}
-	res, err := p.srv.RequestElicitation(ctx, mcp.ElicitationRequest{Params: form(q)})
+	sum := sha256.Sum256([]byte(fmt.Sprintf("%q %q", q.Text, q.Choices)))
+	// A sub-agent's or a plugin's question comes after whatever those did.
+	own := p.exchange != nil && ask.Call.ID == p.exchange.call && ask.Call.Caller.Plugin == "" && ask.Call.Caller.Depth == 0
+	res, err := p.ask(ctx, form(q), sum[:], own && ask.Use == nil, own && !ask.Acted)
 	if err != nil {
 		return host.Answer{}, err
 	}
@@ -93,53 +85,46 @@ func (q Question) read(r *mcp.ElicitationResult) host.Answer {
 	return q.Answers[n-1]
 }
 
+// Elicit has the client's person answer a question of an MCP server or a
+// plugin that a call of the client's is using. text says whose question it is.
+func (a *Asker) Elicit(ctx context.Context, text string, e Elicitation) (Reply, error) {
+	p, ok := ctx.Value(askKey{}).(*peer)
+	if !ok || !p.elicits {
+		return Reply{}, errNobody
+	}
+	ctx, cancel := context.WithTimeout(ctx, a.life())
+	defer cancel()
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %s", text, e.Schema))
+	res, err := p.ask(ctx, mcp.ElicitationParams{Message: text, RequestedSchema: e.Schema}, sum[:], false, false)
+	if err != nil || res.Action != mcp.ElicitationResponseActionAccept {
+		return Reply{}, err
+	}
+	content, _ := res.Content.(map[string]any)
+	if content == nil {
+		content = map[string]any{}
+	}
+	return Reply{Accept: true, Content: content}, nil
+}
+
+func (a *Asker) life() time.Duration { return cmp.Or(a.Expire, answerLife) }
+
 // askKey is for the *peer of a call in its context.
 type askKey struct{}
 
 // peer is the client behind one call: how a person is reached through it.
 type peer struct {
-	srv     *server.MCPServer
-	seal    seal
-	elicits bool
-	modern  bool // 2026-07-28: a question is a result, its answer comes with a new call
-
-	tool string
-	args [sha256.Size]byte
-	// state and responses are what a new call brought back.
-	state     string
-	responses mcp.InputResponses
-
-	mu      sync.Mutex
-	pending *mcp.CallToolResult
+	srv      *server.MCPServer
+	elicits  bool
+	exchange *exchange // nil: the client answers within a request
 }
 
-const questionID = "consent"
-
-// roundTrip answers from what the call brought along, or leaves the question
-// for the result. Uses inside a call are not asked about in this way: the call
-// would have to be carried out twice.
-func (p *peer) roundTrip(ask host.Ask, q Question) (host.Answer, error) {
-	if ask.Use != nil {
-		return host.Answer{}, errors.New("with this client's protocol a person can be asked before a call only, not during it")
+func (p *peer) ask(ctx context.Context, form mcp.ElicitationParams, sum []byte, before, anew bool) (*mcp.ElicitationResult, error) {
+	if p.exchange != nil {
+		return p.exchange.ask(ctx, form, sum, before, anew)
 	}
-	sum := sha256.Sum256([]byte(fmt.Sprintf("%q %q", q.Text, q.Choices)))
-	if p.state != "" {
-		st, err := p.seal.answered(p.state)
-		if err == nil && st.Tool == p.tool && bytes.Equal(st.Args, p.args[:]) && bytes.Equal(st.Question, sum[:]) {
-			if r := server.ElicitationResponse(p.responses, questionID); r != nil {
-				return q.read(r), nil
-			}
-		}
+	res, err := p.srv.RequestElicitation(ctx, mcp.ElicitationRequest{Params: form})
+	if err == nil && res == nil {
+		err = errNobody
 	}
-	state := p.seal.question(pendingState{Tool: p.tool, Args: p.args[:], Question: sum[:], Until: time.Now().Add(answerLife).Unix()})
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.pending = server.NewInputRequestBuilder(state).Elicit(questionID, form(q)).ToolResult()
-	return host.Answer{}, errPending
-}
-
-func (p *peer) result() *mcp.CallToolResult {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.pending
+	return res, err
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -75,6 +76,7 @@ func (c *conn) call(ctx context.Context, tool string, hc host.Call) (json.RawMes
 		}
 	})
 	defer c.watch(token, nil)
+	defer c.making(ctx)()
 	go func() {
 		waited := func() time.Duration { return hc.Waited() + time.Duration(c.waited.Load()) }
 		began, before := time.Now(), waited()
@@ -108,6 +110,44 @@ func (c *conn) call(ctx context.Context, tool string, hc host.Call) (json.RawMes
 		err = errTimeout
 	}
 	return raw, err
+}
+
+// making counts ctx among the calls that are going on until the function that it
+// returns is called.
+func (c *conn) making(ctx context.Context) (done func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls = append(c.calls, ctx)
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.calls = slices.Delete(c.calls, slices.Index(c.calls, ctx), slices.Index(c.calls, ctx)+1)
+	}
+}
+
+// behind is ctx for a question of the server, with what belongs to the call
+// that it is asked for: who can be asked. The protocol before 2026-07-28 does
+// not say for which; it is clear where there is one.
+func (c *conn) behind(ctx context.Context) context.Context {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.calls) != 1 {
+		return ctx
+	}
+	return callContext{ctx, c.calls[0]}
+}
+
+// callContext ends as the first does, and has what the second has beside it.
+type callContext struct {
+	context.Context
+	call context.Context
+}
+
+func (c callContext) Value(key any) any {
+	if v := c.Context.Value(key); v != nil {
+		return v
+	}
+	return c.call.Value(key)
 }
 
 // answer reads a result block by block, so that one that cannot be read costs

@@ -37,6 +37,7 @@ type conn struct {
 
 	mu       sync.Mutex
 	progress map[string]func(progress)
+	calls    []context.Context // that are going on
 	relist   *time.Timer
 	changed  chan struct{} // closed when the list that was announced is taken in
 }

@@ -40,8 +40,8 @@ func (b *Bridge) direct(ctx context.Context, c *stdioClient, m message) (answer 
 	if s, known := b.opt.Registry.Spec(q.tool); err != nil || !plain || !known || s.Defer {
 		return nil, false
 	}
-	q.peer = &peer{srv: b.srv, seal: b.seal, tool: q.tool, elicits: c.GetClientCapabilities().Elicitation != nil}
-	res, refused, _ := b.invoke(ctx, q)
+	q.peer = &peer{srv: b.srv, elicits: c.GetClientCapabilities().Elicitation != nil}
+	res, refused := b.invoke(ctx, q)
 	line, err := encodeAnswer(m.id, res, refused)
 	if err != nil {
 		line, err = encodeAnswer(m.id, abi.Errorf("The tool's answer cannot be sent: %v.", err), nil)

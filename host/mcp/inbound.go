@@ -65,7 +65,11 @@ func (c *conn) pause() func() {
 func (c *conn) Elicit(ctx context.Context, r mcp.ElicitationRequest) (*mcp.ElicitationResult, error) {
 	out := &mcp.ElicitationResult{}
 	out.Action = mcp.ElicitationResponseActionDecline
-	e, err := elicitation(c.l.s.Name, r.Params)
+	raw, err := json.Marshal(r.Params.RequestedSchema)
+	if err != nil {
+		return nil, err
+	}
+	e, err := NewElicitation(c.l.s.Name, r.Params.Message, raw)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +79,7 @@ func (c *conn) Elicit(ctx context.Context, r mcp.ElicitationRequest) (*mcp.Elici
 		}
 	}
 	defer c.pause()()
-	reply, err := c.l.c.opt.Elicit(ctx, e)
+	reply, err := c.l.c.opt.Elicit(c.behind(ctx), e)
 	if err != nil {
 		out.Action = mcp.ElicitationResponseActionCancel
 		return out, nil
@@ -87,10 +91,20 @@ func (c *conn) Elicit(ctx context.Context, r mcp.ElicitationRequest) (*mcp.Elici
 		out.Action = mcp.ElicitationResponseActionAccept
 		return out, nil
 	}
-	if reply.Content == nil {
-		reply.Content = e.Defaults
+	content, err := reply.Fitting(e)
+	if err != nil {
+		return nil, err
 	}
-	b, err := json.Marshal(reply.Content)
+	out.Action, out.Content = mcp.ElicitationResponseActionAccept, content
+	return out, nil
+}
+
+// Fitting is the content of an accepted answer, as the question's schema wants it.
+func (r Reply) Fitting(e Elicitation) (json.RawMessage, error) {
+	if r.Content == nil {
+		r.Content = e.Defaults
+	}
+	b, err := json.Marshal(r.Content)
 	if err != nil {
 		return nil, err
 	}
@@ -101,8 +115,7 @@ func (c *conn) Elicit(ctx context.Context, r mcp.ElicitationRequest) (*mcp.Elici
 	if err != nil {
 		return nil, fmt.Errorf("the answer does not fit the schema of the question: %w", err)
 	}
-	out.Action, out.Content = mcp.ElicitationResponseActionAccept, reply.Content
-	return out, nil
+	return b, nil
 }
 
 // webAddress reports whether a person can be shown an address to go to.
@@ -111,11 +124,11 @@ func webAddress(text string) bool {
 	return err == nil && len(text) <= 2048 && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && u.User == nil && plain(text)
 }
 
-func elicitation(server string, p mcp.ElicitationParams) (Elicitation, error) {
-	e := Elicitation{Server: server, Defaults: map[string]any{}}
-	e.Message, _ = told("", p.Message, 4<<10)
-	raw, err := json.Marshal(p.RequestedSchema)
-	if err != nil || string(raw) == "null" {
+// NewElicitation reads a question whose text and schema strangers wrote.
+func NewElicitation(from, message string, raw json.RawMessage) (Elicitation, error) {
+	e := Elicitation{Server: from, Defaults: map[string]any{}}
+	e.Message, _ = told("", message, 4<<10)
+	if len(raw) == 0 || string(raw) == "null" {
 		raw = []byte(`{"type":"object"}`)
 	}
 	e.Schema, _ = cleanSchema(raw)

@@ -1,56 +1,63 @@
 package mcp
 
 import (
-	"crypto/hmac"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"sync"
 	"time"
 
+	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 )
 
-// seal signs what a client keeps for us, so that any of several servers with
+// seal encrypts what a client keeps for us, so that any of several servers with
 // the same key can take it back, and nothing has to be remembered.
-type seal struct{ key []byte }
+type seal struct{ box cipher.AEAD }
 
 // newSeal derives the key from a secret; without one it is this process's own.
 func newSeal(secret string) seal {
 	if secret == "" {
 		secret = rand.Text()
 	}
-	mac := hmac.New(sha256.New, []byte(secret))
-	mac.Write([]byte("elfhost mcp seal 1"))
-	return seal{mac.Sum(nil)}
+	key, err := hkdf.Key(sha256.New, []byte(secret), nil, "elfhost mcp seal 2", 32)
+	if err != nil {
+		panic(err) // the length is one that HKDF has
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		panic(err) // the length is one that AES has
+	}
+	box, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		panic(err)
+	}
+	return seal{box}
 }
-
-const macSize = 16
 
 var errSeal = errors.New("it was not made here")
 
 func (s seal) close(purpose string, body []byte) string {
-	return base64.RawURLEncoding.EncodeToString(append(s.mac(purpose, body), body...))
+	return base64.RawURLEncoding.EncodeToString(s.box.Seal(nil, nil, body, []byte(purpose)))
 }
 
 func (s seal) open(purpose, text string) ([]byte, error) {
 	b, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil || len(b) < macSize || !hmac.Equal(b[:macSize], s.mac(purpose, b[macSize:])) {
+	if err != nil {
 		return nil, errSeal
 	}
-	return b[macSize:], nil
-}
-
-func (s seal) mac(purpose string, body []byte) []byte {
-	mac := hmac.New(sha256.New, s.key)
-	mac.Write([]byte(purpose))
-	mac.Write([]byte{0})
-	mac.Write(body)
-	return mac.Sum(nil)[:macSize]
+	if b, err = s.box.Open(nil, nil, b, []byte(purpose)); err != nil {
+		return nil, errSeal
+	}
+	return b, nil
 }
 
 // sealedSessions makes session ids of clients from before 2026-07-28: what the
@@ -135,15 +142,20 @@ func (s *sealer) Terminate(id string) (notAllowed bool, err error) {
 }
 
 // pendingState is what a client brings back with an answer: the answer counts
-// for that very question of that very call, and for a while.
+// for that very question of that very call, once, and for a while.
 type pendingState struct {
+	ID       string `json:"i"`
 	Tool     string `json:"t"`
 	Args     []byte `json:"a"` // sha256
 	Question []byte `json:"q"` // sha256
 	Until    int64  `json:"u"`
+	// Anew says that the call may be made once more from its begin, with the
+	// answers that were given so far.
+	Anew  bool                              `json:"n,omitempty"`
+	Given map[string]*mcp.ElicitationResult `json:"g,omitempty"`
 }
 
-const answerLife = 30 * time.Minute
+const answerLife = 10 * time.Minute
 
 func (s seal) question(p pendingState) string {
 	b, _ := json.Marshal(p)
@@ -162,4 +174,32 @@ func (s seal) answered(text string) (p pendingState, err error) {
 		return p, errors.New("the question has expired")
 	}
 	return p, nil
+}
+
+// taken remembers the ids of answers in this process alone.
+type taken struct {
+	mu  sync.Mutex
+	ids map[string]time.Time
+}
+
+const maxTaken = 10_000
+
+// once reports whether an id comes for the first time.
+func (t *taken) once(id string, until time.Time) (bool, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, twice := t.ids[id]; twice {
+		return false, nil
+	}
+	if len(t.ids) >= maxTaken {
+		maps.DeleteFunc(t.ids, func(_ string, u time.Time) bool { return time.Now().After(u) })
+	}
+	if len(t.ids) >= maxTaken { // better to ask anew than to take one twice
+		return false, errors.New("too many answers are remembered")
+	}
+	if t.ids == nil {
+		t.ids = map[string]time.Time{}
+	}
+	t.ids[id] = until
+	return true, nil
 }

@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -31,9 +30,13 @@ type ServeOptions struct {
 	Prepare   func(*host.Call)
 	Prompts   []Prompt
 	Resources []Resource
-	// Secret signs what clients keep for us; servers with the same secret can
+	// Secret seals what clients keep for us; servers with the same secret can
 	// stand in for each other. "": of this process alone.
 	Secret string
+	// Once reports whether the id of a person's answer comes for the first time;
+	// it may forget the id after until. Servers that stand in for each other
+	// should ask the same memory. Nil: of this process alone.
+	Once func(id string, until time.Time) (bool, error)
 }
 
 // Prompt is a text that a client's person may pick.
@@ -58,13 +61,15 @@ type Resource struct {
 // Bridge shows a Registry to MCP clients. Make it with NewBridge; serve it with
 // Serve (stdio) or Handler (HTTP); Close it.
 type Bridge struct {
-	opt   ServeOptions
-	srv   *server.MCPServer
-	seal  seal
-	calls atomic.Int64
-	stats stats
-	stop  context.CancelFunc
-	done  sync.WaitGroup
+	opt    ServeOptions
+	srv    *server.MCPServer
+	seal   seal
+	rounds rounds
+	calls  atomic.Int64
+	stats  stats
+	life   context.Context // until Close
+	stop   context.CancelFunc
+	done   sync.WaitGroup
 }
 
 // NewBridge makes a bridge; it follows the registry until Close.
@@ -73,6 +78,10 @@ func NewBridge(o ServeOptions) *Bridge { return newBridge(o) }
 // newBridge takes further options for the build that the conformance suite tests.
 func newBridge(o ServeOptions, more ...server.ServerOption) *Bridge {
 	b := &Bridge{opt: o, seal: newSeal(o.Secret)}
+	b.rounds.seal, b.rounds.once = b.seal, o.Once
+	if o.Once == nil {
+		b.rounds.once = new(taken).once
+	}
 	opts := []server.ServerOption{
 		server.WithToolCapabilities(true), server.WithLogger(quiet), server.WithRecovery(), server.WithLogging(), server.WithElicitation(),
 		server.WithTitle("elfhost"), server.WithDescription("Tools that run in a sandbox, behind one gate"), server.WithInstructions(o.Instructions),
@@ -87,7 +96,7 @@ func newBridge(o ServeOptions, more ...server.ServerOption) *Bridge {
 	b.addPrompts()
 	b.addResources()
 	ctx, stop := context.WithCancel(context.Background())
-	b.stop = stop
+	b.life, b.stop = ctx, stop
 	changed := o.Registry.Changed()
 	b.show()
 	b.done.Go(func() {
@@ -104,9 +113,10 @@ func newBridge(o ServeOptions, more ...server.ServerOption) *Bridge {
 	return b
 }
 
-// Close stops following the registry.
+// Close stops following the registry, and ends the calls that wait for a person.
 func (b *Bridge) Close() {
 	b.stop()
+	b.rounds.close()
 	b.done.Wait()
 }
 
@@ -159,38 +169,44 @@ type request struct {
 	args  json.RawMessage
 	token any // of progress; nil: the client does not want it
 	peer  *peer
+	steps *reporter // nil: made from token
 }
 
 // call carries one tools/call out for mcp-go.
 func (b *Bridge) call(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	q := request{tool: req.Params.Name, args: req.Params.RawArguments}
+	q := request{tool: req.Params.Name, args: req.Params.RawArguments, peer: b.peer(ctx)}
 	if len(q.args) == 0 && req.Params.Arguments != nil {
 		q.args, _ = json.Marshal(req.Params.Arguments)
 	}
 	if req.Params.Meta != nil {
 		q.token = req.Params.Meta.ProgressToken
 	}
-	q.peer = b.peer(ctx, req, q.args)
-	res, refused, pending := b.invoke(ctx, q)
-	if pending != nil {
-		return pending, nil
+	if q.peer.elicits && server.IsModernRequest(ctx) {
+		return b.round(ctx, q, req.Params.MultiRoundTripParams), nil
 	}
-	return answerOf(res, refused), nil
+	return answerOf(b.invoke(ctx, q)), nil
 }
 
-// invoke takes a call through the one door. pending is not nil when a person
-// has to be asked first, by the client.
-func (b *Bridge) invoke(ctx context.Context, q request) (res abi.Result, refused []host.Denied, pending *mcp.CallToolResult) {
+// invoke takes a call through the one door.
+func (b *Bridge) invoke(ctx context.Context, q request) (res abi.Result, refused []host.Denied) {
 	began := time.Now()
 	c := host.Call{
 		ID: "mcp-" + strconv.FormatInt(b.calls.Add(1), 10), Tool: q.tool, Args: q.args,
 		Caller: host.Caller{Session: b.opt.Session, Agent: clientName(ctx)},
 		Denied: func(d host.Denied) { refused = append(refused, d) },
 	}
-	var steps *reporter
-	if q.token != nil {
-		steps = &reporter{ctx: ctx, srv: b.srv, token: q.token, last: -1}
+	// Two clients that ask the same are two persons, perhaps.
+	c.Caller.Asked = c.ID
+	steps := q.steps
+	if steps == nil && q.token != nil {
+		steps = b.reporter(ctx, q.token)
+	}
+	if steps != nil {
 		c.Progress = steps.report
+	}
+	x := q.peer.exchange
+	if x != nil {
+		x.call = c.ID
 	}
 	if b.opt.Prepare != nil {
 		b.opt.Prepare(&c)
@@ -200,7 +216,7 @@ func (b *Bridge) invoke(ctx context.Context, q request) (res abi.Result, refused
 	b.stats.running.Add(-1)
 	steps.flush()
 	outcome := "ok"
-	if pending = q.peer.result(); pending != nil {
+	if x.question() != nil {
 		outcome = "asked"
 	} else if res.IsError {
 		outcome = "error"
@@ -209,14 +225,12 @@ func (b *Bridge) invoke(ctx context.Context, q request) (res abi.Result, refused
 		}
 	}
 	b.stats.add(c.Tool, outcome, time.Since(began))
-	return res, refused, pending
+	return res, refused
 }
 
 // peer finds out how a person is reached behind a call.
-func (b *Bridge) peer(ctx context.Context, req mcp.CallToolRequest, args []byte) *peer {
-	p := &peer{srv: b.srv, seal: b.seal, modern: server.IsModernRequest(ctx), tool: req.Params.Name, args: sha256.Sum256(args)}
-	p.state, p.responses = req.Params.RequestState, req.Params.InputResponses
-	p.elicits = elicits(ctx)
+func (b *Bridge) peer(ctx context.Context) *peer {
+	p := &peer{srv: b.srv, elicits: elicits(ctx)}
 	if s, ok := server.ClientSessionFromContext(ctx).(server.SessionWithClientInfo); ok && s.GetClientCapabilities().Elicitation != nil {
 		p.elicits = true
 	}
@@ -230,59 +244,6 @@ func clientName(ctx context.Context) string {
 		}
 	}
 	return "mcp client"
-}
-
-// reporter passes a tool's progress on, if the client wants it.
-type reporter struct {
-	ctx   context.Context
-	srv   *server.MCPServer
-	token any
-
-	mu   sync.Mutex
-	last float64
-	n    int
-}
-
-func (r *reporter) report(p abi.Progress) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if p.Done <= r.last { // it must grow (the specification of progress)
-		p.Done = r.last + 1e-6
-	}
-	r.last = p.Done
-	r.n++
-	params := map[string]any{"progressToken": r.token, "progress": p.Done}
-	if p.Total > 0 {
-		params["total"] = p.Total
-	}
-	if p.Message != "" {
-		params["message"] = p.Message
-	}
-	const method = "notifications/progress"
-	if c, ok := server.ClientSessionFromContext(r.ctx).(*stdioClient); ok {
-		_ = c.write(map[string]any{"jsonrpc": "2.0", "method": method, "params": params}) // in order with results
-		return
-	}
-	_ = r.srv.SendNotificationToClient(r.ctx, method, params)
-}
-
-// flush lets progress go out before the result that is about to follow: over
-// HTTP, mcp-go drops what its forwarder still holds then.
-func (r *reporter) flush() {
-	if r == nil || r.n == 0 {
-		return
-	}
-	s := server.ClientSessionFromContext(r.ctx)
-	if _, ok := s.(*stdioClient); ok || s == nil {
-		return
-	}
-	for range 200 {
-		if len(s.NotificationChannel()) == 0 {
-			break
-		}
-		time.Sleep(time.Millisecond)
-	}
-	time.Sleep(2 * time.Millisecond)
 }
 
 // answerOf is a result as clients get it. Where a person of this machine could

@@ -194,6 +194,23 @@ func (g *Guest) Do(ctx context.Context, module, name string, header any, body []
 	return splitFrame(reply)
 }
 
+// Elicit has a person fill in a form; a replay answers as the person did. ok is
+// false where the person declines, and where nobody is there.
+func (g *Guest) Elicit(ctx context.Context, message string, schema json.RawMessage) (content json.RawMessage, ok bool, err error) {
+	l, pkg := g.call.plugin.loader, &g.call.plugin.pkg
+	if l.Elicit == nil || g.call.early {
+		return nil, false, nil
+	}
+	content, err = g.Effect("elicit", schema, func() ([]byte, error) {
+		got, ok, err := l.Elicit(ctx, host.Origin{Source: pkg.Source, Name: pkg.Manifest.Name, Digest: pkg.Digest}, message, schema)
+		if !ok || err != nil {
+			return nil, err
+		}
+		return got, nil
+	})
+	return content, len(content) > 0, err
+}
+
 // Effect does what a replay must not do again: f's answer to the request is
 // recorded, and a replay answers it from the recording.
 func (g *Guest) Effect(name string, request []byte, f func() ([]byte, error)) ([]byte, error) {

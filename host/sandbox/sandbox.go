@@ -18,6 +18,7 @@ package sandbox
 
 import (
 	"context"
+	"encoding/json"
 	"sync"
 
 	"github.com/elfhost/elfhost/abi"
@@ -41,6 +42,10 @@ type Loader struct {
 	Env    func(name string) (string, bool) // nil: os.LookupEnv
 	// Model answers elf:model. The right and the budget were checked.
 	Model func(ctx context.Context, r policy.Rights, q ModelRequest) (ModelReply, error)
+	// Elicit has a person fill in a form for a plugin, which needs no right: the
+	// question names it. schema is a plugin's text, and what it may not have is an
+	// error. ok is false where the person declines. Nil: nobody is there.
+	Elicit func(ctx context.Context, from host.Origin, message string, schema json.RawMessage) (content json.RawMessage, ok bool, err error)
 	// Invoke calls a tool for a plugin: the Registry of the caller's session.
 	Invoke func(ctx context.Context, c host.Call) abi.Result
 	Log    func(LogLine) // must be safe for concurrent use; nil: dropped

@@ -89,6 +89,9 @@ func (a *App) openLoader(context.Context) error {
 		Invoke:  func(ctx context.Context, c host.Call) abi.Result { return a.Registry.Invoke(ctx, c) },
 		Ceiling: a.Policy.Bounds(),
 	}
+	if a.opt.Approver != nil {
+		a.Loader.Elicit = a.elicitPlugin
+	}
 	switch {
 	case a.opt.Logged != nil:
 		a.Loader.Log = a.opt.Logged

@@ -248,7 +248,12 @@ func (a *App) consentMCP(ctx context.Context, ch mcp.Change) (bool, error) {
 
 // askMCP asks the person about a server, and writes the answer down.
 func (a *App) askMCP(ctx context.Context, server, what string, args any, risks []string) (bool, error) {
-	ask, err := a.mcpAsk(server, what, args, risks)
+	return a.askFor(ctx, host.Origin{Source: host.MCP, Name: server}, what, args, risks)
+}
+
+// askFor asks the person for what a server or a plugin wants.
+func (a *App) askFor(ctx context.Context, from host.Origin, what string, args any, risks []string) (bool, error) {
+	ask, err := a.askOf(from, what, args, risks)
 	if err != nil {
 		return false, err
 	}
@@ -260,15 +265,19 @@ func (a *App) askMCP(ctx context.Context, server, what string, args any, risks [
 	return ok, err
 }
 
-func (a *App) mcpAsk(server, what string, args any, risks []string) (host.Ask, error) {
+func (a *App) askOf(from host.Origin, what string, args any, risks []string) (host.Ask, error) {
 	b, err := json.Marshal(args)
 	if err != nil {
 		return host.Ask{}, err
 	}
+	who := "the plugin "
+	if from.Source == host.MCP {
+		who = "the MCP server "
+	}
 	return host.Ask{
-		Call: host.Call{Tool: server, Args: b, Caller: host.Caller{Session: a.Session}},
-		Spec: host.Spec{Name: server, Origin: host.Origin{Source: host.MCP, Name: server}, Kind: host.KindOther},
-		Why:  "the MCP server " + server + " wants to " + what, Risks: risks, Final: true,
+		Call: host.Call{Tool: from.Name, Args: b, Caller: host.Caller{Session: a.Session}},
+		Spec: host.Spec{Name: from.Name, Origin: from, Kind: host.KindOther},
+		Why:  who + from.Name + " wants to " + what, Risks: risks, Final: true,
 	}, nil
 }
 

@@ -23,16 +23,40 @@ type former interface {
 	Fill(context.Context, host.Ask, []term.Field) (map[string]any, bool, error)
 }
 
+// elicitor is one that passes a form on as it is: the client's of mcp serve.
+type elicitor interface {
+	Elicit(ctx context.Context, text string, e mcp.Elicitation) (mcp.Reply, error)
+}
+
 // maxFields bounds a form: nobody fills in more.
 const maxFields = 20
 
-// elicit has the person answer a server's question: field by field where the
-// front end can ask for text, else with the question's own defaults, if the
-// person agrees to those and nothing is missing. An address is shown and not
-// opened.
+// elicit has the person answer a server's question.
 func (a *App) elicit(ctx context.Context, e mcp.Elicitation) (mcp.Reply, error) {
+	return a.fillIn(ctx, host.Origin{Source: host.MCP, Name: e.Server}, e)
+}
+
+// elicitPlugin is elicit for a plugin's question, inside a call of it.
+func (a *App) elicitPlugin(ctx context.Context, from host.Origin, message string, schema json.RawMessage) (content json.RawMessage, ok bool, err error) {
+	defer host.Waiting(ctx)()
+	e, err := mcp.NewElicitation(from.Name, message, schema)
+	if err != nil {
+		return nil, false, err
+	}
+	r, err := a.fillIn(ctx, from, e)
+	if err != nil || !r.Accept {
+		return nil, false, err
+	}
+	content, err = r.Fitting(e)
+	return content, err == nil, err
+}
+
+// fillIn has the person answer field by field where the front end can ask for
+// text, else with the question's own defaults, if the person agrees to those
+// and nothing is missing. An address is shown and not opened.
+func (a *App) fillIn(ctx context.Context, from host.Origin, e mcp.Elicitation) (mcp.Reply, error) {
 	if e.URL != "" {
-		ok, err := a.askMCP(ctx, e.Server, "have you go to a web page (copy the address; nothing opens it)",
+		ok, err := a.askFor(ctx, from, "have you go to a web page (copy the address; nothing opens it)",
 			map[string]any{"question": e.Message, "address": e.URL}, []string{"what you type there goes to whoever runs that page"})
 		return mcp.Reply{Accept: ok}, err
 	}
@@ -40,28 +64,50 @@ func (a *App) elicit(ctx context.Context, e mcp.Elicitation) (mcp.Reply, error) 
 	if err != nil {
 		return mcp.Reply{}, err
 	}
-	f, can := a.opt.Approver.(former)
-	if !can || len(fields) == 0 {
-		if len(e.Missing) > 0 {
-			return mcp.Reply{}, nil
-		}
-		ok, err := a.askMCP(ctx, e.Server, "have an answer to its question", map[string]any{"question": e.Message, "answer": e.Defaults}, risks)
-		return mcp.Reply{Accept: ok}, err
-	}
+	const what = "have an answer to its question"
 	var names []string
 	for _, f := range fields {
 		names = append(names, f.Name)
 	}
-	const what = "have an answer to its question"
-	ask, err := a.mcpAsk(e.Server, what, map[string]any{"question": e.Message, "fields": names}, append(risks, "the server gets what you type"))
+	ask, err := a.askOf(from, what, map[string]any{"question": e.Message, "fields": names}, append(risks, "it gets what you type"))
 	if err != nil {
 		return mcp.Reply{}, err
 	}
-	values, ok, err := f.Fill(ctx, ask, fields)
-	if aerr := a.recordMCP(ask, what, ok && err == nil); aerr != nil {
+	var reply mcp.Reply
+	switch by := a.opt.Approver.(type) {
+	case former:
+		if len(fields) == 0 {
+			return a.agree(ctx, from, what, e, risks)
+		}
+		reply.Content, reply.Accept, err = by.Fill(ctx, ask, fields)
+	case elicitor:
+		reply, err = by.Elicit(ctx, elicitText(ask, e.Message), e)
+	default:
+		return a.agree(ctx, from, what, e, risks)
+	}
+	reply.Accept = reply.Accept && err == nil
+	if aerr := a.recordMCP(ask, what, reply.Accept); aerr != nil {
 		return mcp.Reply{}, aerr
 	}
-	return mcp.Reply{Accept: ok, Content: values}, err
+	return reply, err
+}
+
+// agree asks whether the question's own defaults are the answer.
+func (a *App) agree(ctx context.Context, from host.Origin, what string, e mcp.Elicitation, risks []string) (mcp.Reply, error) {
+	if len(e.Missing) > 0 {
+		return mcp.Reply{}, nil
+	}
+	ok, err := a.askFor(ctx, from, what, map[string]any{"question": e.Message, "answer": e.Defaults}, risks)
+	return mcp.Reply{Accept: ok}, err
+}
+
+// elicitText says whose question it is before the question is told.
+func elicitText(a host.Ask, message string) string {
+	text := "elfhost: " + a.Why + "."
+	for _, r := range a.Risks {
+		text += "\n! " + r
+	}
+	return term.Lines(text + "\n\n" + message)
 }
 
 // property is one field of a question's schema.

@@ -2,6 +2,7 @@ package extism_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/foreign/extism"
 	"github.com/elfhost/elfhost/host/foreign/internal/plugtest"
 	"github.com/elfhost/elfhost/host/policy"
@@ -121,6 +123,22 @@ func TestServer(t *testing.T) {
 	} {
 		if got := k.answer(c.tool, c.args, c.grants...); got != c.want {
 			t.Errorf("%s: %q, want %q", c.tool, got, c.want)
+		}
+	}
+	// Where a person is there, the person answers.
+	for want, reply := range map[string]func() (json.RawMessage, bool, error){
+		`{"action":"accept","content":{"name":"Ada"}}null`: func() (json.RawMessage, bool, error) { return json.RawMessage(`{"name":"Ada"}`), true, nil },
+		`{"action":"decline"}null`:                         func() (json.RawMessage, bool, error) { return nil, false, nil },
+		`{"action":"cancel"}null`:                          func() (json.RawMessage, bool, error) { return nil, false, errors.New("nobody answers") },
+	} {
+		k.loader.Elicit = func(_ context.Context, from host.Origin, message string, schema json.RawMessage) (json.RawMessage, bool, error) {
+			if from.Name == "" || message != "?" || !strings.Contains(string(schema), `"name"`) {
+				t.Errorf("asked %+v %q %s", from, message, schema)
+			}
+			return reply()
+		}
+		if got := k.answer("people", `{}`); got != want {
+			t.Errorf("people: %q, want %q", got, want)
 		}
 	}
 	if _, err := k.call(t.Context(), "ask", `{}`); !errors.Is(err, abi.ErrDenied) {

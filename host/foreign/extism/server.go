@@ -100,11 +100,8 @@ func (p *plugin) passOn(ctx context.Context, g *sandbox.Guest, export string, ar
 // serverCalls are the host functions of hyper-mcp v2: JSON in, JSON out. A nil
 // answer is no block.
 var serverCalls = map[string]func(ctx context.Context, p *plugin, g *sandbox.Guest, in []byte) any{
-	// Nobody is asked in the middle of a sandboxed call but about rights.
-	"create_elicitation": func(context.Context, *plugin, *sandbox.Guest, []byte) any {
-		return map[string]any{"action": "decline"}
-	},
-	"create_message": createMessage,
+	"create_elicitation": createElicitation,
+	"create_message":     createMessage,
 	"list_roots": func(context.Context, *plugin, *sandbox.Guest, []byte) any {
 		return map[string]any{"roots": []any{map[string]any{"uri": "file:///ws", "name": "workspace"}}}
 	},
@@ -178,6 +175,30 @@ func (p *plugin) serverFunctions() []sandbox.Func {
 			}})
 	}
 	return list
+}
+
+// createElicitation has a person answer, as a server's elicitation does. What
+// nobody is there for, and what is no form, is declined.
+func createElicitation(ctx context.Context, _ *plugin, g *sandbox.Guest, in []byte) any {
+	var q struct {
+		Mode    string          `json:"mode"`
+		Message string          `json:"message"`
+		Schema  json.RawMessage `json:"requestedSchema"`
+	}
+	if err := json.Unmarshal(in, &q); err != nil {
+		fail("create_elicitation: %w: %w", err, abi.ErrInvalid)
+	}
+	if q.Mode != "" && q.Mode != "form" {
+		return map[string]any{"action": "decline"}
+	}
+	content, ok, err := g.Elicit(ctx, q.Message, q.Schema)
+	switch {
+	case err != nil:
+		return map[string]any{"action": "cancel"}
+	case !ok:
+		return map[string]any{"action": "decline"}
+	}
+	return map[string]any{"action": "accept", "content": content}
 }
 
 // createMessage is MCP's sampling: the model that plugins may ask, under the

@@ -104,7 +104,7 @@ func callTool() int32 {
 	case "roots":
 		return text(wire.Take(listRoots(0)))
 	case "people":
-		return text(append(wire.Take(createElicitation(send(object{"message": "?"}))), wire.Take(getToken(send(object{"client_id": "x"})))...))
+		return text(append(wire.Take(createElicitation(send(object{"message": "?", "requestedSchema": object{"type": "object", "properties": object{"name": object{"type": "string"}}}}))), wire.Take(getToken(send(object{"client_id": "x"})))...))
 	case "fetch":
 		secret := wire.Take(getSecret(send(object{"service": "vault", "user": "me"})))
 		if len(secret) == 0 {
