@@ -226,10 +226,11 @@ func (c *collector) spanning(text []byte) bool {
 	}
 	at := 0
 	for at <= len(text) {
-		loc := c.m.re.FindIndex(text[at:])
+		loc := c.m.re.FindSubmatchIndex(text[at:])
 		if loc == nil {
 			break
 		}
+		loc = loc[2*c.m.group:]
 		c.out.matches++
 		start, _ := lineAround(text, 0, at+loc[0])
 		_, end := lineAround(text, 0, max(at+loc[1]-1, at+loc[0]))

@@ -34,6 +34,11 @@ func (r *room) glob(ctx context.Context, c host.Call) (abi.Result, error) {
 	if err != nil {
 		return failure(ctx, a.Path, err)
 	}
+	if a.Path != "" {
+		if _, err := r.tree.Stat(ctx, c.Rights, from); err != nil {
+			return failure(ctx, a.Path, err)
+		}
+	}
 	if len(a.Pattern) > maxGlob {
 		return abi.Errorf("The glob is %d bytes long; at most %d are allowed.", len(a.Pattern), maxGlob), nil
 	}

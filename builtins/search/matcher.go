@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"regexp"
 	"regexp/syntax"
+	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -26,7 +28,8 @@ type pattern struct {
 // matcher is a compiled pattern. It is immutable; each goroutine has a scanner.
 type matcher struct {
 	re        *regexp.Regexp // where in a line, or in the whole text, the matches lie
-	group     int            // of re, that is the match proper
+	group     int            // of re, that is the match proper: 1 for words, which re finds with what is around them
+	bare      *regexp.Regexp // re without what stands around a word
 	prog      *program       // nil: lines are asked of re one by one
 	lits      []needle
 	fold      bool // lits are in lower case
@@ -61,8 +64,19 @@ func compile(p pattern) (*matcher, error) {
 	if m.re, err = regexp.Compile(expr); err != nil {
 		return nil, explain(err, strings.Join(p.exprs, "|"))
 	}
+	m.bare = m.re
 	if p.word {
 		m.group = 1
+		p.word = false
+		if expr, err = p.expr(); err != nil {
+			return nil, err
+		}
+		if flags != "" {
+			expr = "(?" + flags + ")" + expr
+		}
+		if m.bare, err = regexp.Compile(expr); err != nil {
+			return nil, explain(err, strings.Join(p.exprs, "|"))
+		}
 	}
 	if !p.multiline && hasNewline(tree) {
 		return nil, fmt.Errorf("the pattern contains a newline, but lines are searched one by one: set multiline to let a match span lines")
@@ -109,11 +123,21 @@ func (p pattern) expr() (string, error) {
 	case p.wholeLine:
 		return `\A(?:` + expr + `)\z`, nil
 	case p.word:
-		const other = `[^\p{L}\p{M}\p{N}\p{Pc}]`
+		const other = `[^\p{L}\p{M}\p{N}\p{Pc}]` // see partOfWord
 		return "(?:^|" + other + ")(" + expr + ")(?:" + other + "|$)", nil
 	}
 	return expr, nil
 }
+
+// asciiClasses reports a pattern that names letters outside ASCII beside a class
+// that holds none: RE2's classes are narrower than ripgrep's.
+func (p pattern) asciiClasses() bool {
+	return !p.fixed && slices.ContainsFunc(p.exprs, func(e string) bool {
+		return asciiClass.MatchString(e) && strings.ContainsFunc(e, func(r rune) bool { return r >= utf8.RuneSelf })
+	})
+}
+
+var asciiClass = regexp.MustCompile(`\\[wWdDsSbB]`)
 
 // explain makes a sentence of a compile error, with what to do about it.
 func explain(err error, expr string) error {
@@ -248,8 +272,57 @@ func lineAround(text []byte, from, at int) (start, end int) {
 // spans returns where in a line the matches lie, at most n.
 func (m *matcher) spans(line []byte, n int) [][2]int {
 	var out [][2]int
-	for _, loc := range m.re.FindAllSubmatchIndex(line, n) {
-		out = append(out, [2]int{loc[2*m.group], loc[2*m.group+1]})
+	for _, loc := range m.locate(line, n) {
+		out = append(out, [2]int{loc[0], loc[1]})
 	}
 	return out
+}
+
+// locate returns at most n matches, all for -1, as pairs of offsets: the match,
+// then the groups of the pattern as it was given.
+func (m *matcher) locate(text []byte, n int) (out [][]int) {
+	if m.group == 0 {
+		return m.re.FindAllSubmatchIndex(text, n)
+	}
+	// Two words may share what is between them, so that the search goes on right
+	// after a word, and not after what is around it.
+	for at := 0; at <= len(text) && len(out) != n; {
+		loc := m.re.FindSubmatchIndex(text[at:])
+		if loc == nil {
+			return out
+		}
+		loc = loc[2*m.group:]
+		_, size := utf8.DecodeRune(text[at:])
+		if before, _ := utf8.DecodeLastRune(text[:at]); loc[0] == 0 && at > 0 && partOfWord(before) {
+			at += max(size, 1) // ^ stands for the start of the text, which is not here
+			continue
+		}
+		for i := range loc {
+			if loc[i] >= 0 {
+				loc[i] += at
+			}
+		}
+		out = append(out, loc)
+		if at = max(at, loc[1]); loc[0] == loc[1] {
+			_, size = utf8.DecodeRune(text[at:])
+			at += max(size, 1)
+		}
+	}
+	return out
+}
+
+func partOfWord(r rune) bool {
+	return unicode.In(r, unicode.L, unicode.M, unicode.N, unicode.Pc)
+}
+
+// replace puts what the template gives in place of every match.
+func (m *matcher) replace(text []byte, template string) []byte {
+	var out []byte
+	last := 0
+	for _, loc := range m.locate(text, -1) {
+		out = append(out, text[last:loc[0]]...)
+		out = m.bare.Expand(out, []byte(template), text, loc)
+		last = loc[1]
+	}
+	return append(out, text[last:]...)
 }

@@ -98,7 +98,7 @@ func (l layout) line(b *strings.Builder, name string, h hit, m *matcher) {
 			fmt.Fprintf(b, "%d%c", h.spans[i][0]+1, sep)
 		}
 		if l.replace != nil && !h.context {
-			text = m.re.ReplaceAll(text, []byte(*l.replace))
+			text = m.replace(text, *l.replace)
 		}
 		if l.trim {
 			text = bytes.TrimLeft(text, " \t")
@@ -169,9 +169,12 @@ func (a *answer) remarks(q *query) string {
 		} else if d := a.sieve.dropped(); d != "" {
 			b.WriteString(" " + sentence(d))
 		}
+		if q.asciiClasses() {
+			b.WriteString(` \w, \d, \s and \b know ASCII alone: for other scripts take \p{L} for a letter, and the word option in place of \b.`)
+		}
 	}
 	if a.binary > 0 && len(a.files) == 0 {
-		fmt.Fprintf(&b, " %s of binary data left out.", isAre(int64(a.binary), "file"))
+		fmt.Fprintf(&b, " %s left out.", isAre(int64(a.binary), "binary file"))
 	}
 	if n := a.skipped.n.Load(); n > 0 {
 		fmt.Fprintf(&b, " %s could not be read (%s).", plural(n, "name"), *a.skipped.first.Load())

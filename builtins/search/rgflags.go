@@ -105,7 +105,7 @@ func flags() []flag {
 		{0, "no-messages", false, nothing}, {0, "no-mmap", false, nothing}, {0, "mmap", false, nothing},
 		{0, "line-buffered", false, nothing}, {0, "no-require-git", false, nothing},
 		{0, "no-follow", false, nothing}, {0, "no-pre", false, nothing}, {'j', "threads", true, nothing},
-		{0, "no-unicode", false, nothing}, {0, "unicode", false, nothing},
+		{0, "no-unicode", false, nothing},
 	}
 }
 
@@ -138,7 +138,8 @@ var reasons = map[string]string{
 	"pre": "it runs a program", "pre-glob": "it runs a program", "hostname-bin": "it runs a program",
 	"file": "it reads patterns from a file; give them with -e", "ignore-file": "it reads rules from a file; use -g",
 	"follow": "links are not followed in walks", "search-zip": "compressed files are not searched",
-	"pcre2": "the engine is RE2, which has no look-around and no back-references", "auto-hybrid-regex": "the engine is RE2",
+	"unicode": `\w, \d, \s and \b know ASCII alone; write \p{L}, \p{Nd}`,
+	"pcre2":   "the engine is RE2, which has no look-around and no back-references", "auto-hybrid-regex": "the engine is RE2",
 	"engine": "the engine is RE2", "json": "the answer is text", "encoding": "UTF-8 and UTF-16 are recognised by themselves",
 	"passthru": "use Read to see a whole file", "null": "the answer is text", "null-data": "lines end in newlines",
 	"type-add": "use -g", "type-clear": "use -g",

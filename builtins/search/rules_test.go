@@ -268,6 +268,44 @@ func TestContextAndModes(t *testing.T) {
 	wants(t, w.ok("search", args{"pattern": "hit", "listFiles": true, "maxResults": 1}), "f\n", "Only the first 1")
 }
 
+// Words that share what is between them are all found, and only they are shown,
+// counted and replaced.
+func TestWordsSideBySide(t *testing.T) {
+	w := newWorkspace(t, Options{})
+	w.put("w", "foo foo\nfoo,foo, xfoo foox\nслово слово Ж\n")
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"-ow", "foo"}, "w:foo\nw:foo\nw:foo\nw:foo"},
+		{[]string{"--count-matches", "-w", "foo"}, "w:4"},
+		{[]string{"-ow", "слово"}, "w:слово\nw:слово"},
+		{[]string{"-Iw", "-r", "<$0>", "foo"}, "<foo> <foo>\n<foo>,<foo>, xfoo foox"},
+		{[]string{"-Iw", "-r", "${b}$1", "(?P<a>f)(?P<b>oo)"}, "oof oof\noof,oof, xfoo foox"},
+		{[]string{"-Iow", "-r", "$1", "f(oo)"}, "oo\noo\noo\noo"},
+		{[]string{"-Iw", "--column", "foox"}, "2:15:foo,foo, xfoo foox"},
+		{[]string{"-UIwn", "слово"}, "3:слово слово Ж"},
+		{[]string{"-Iow", "x?foo"}, "foo\nfoo\nfoo\nfoo\nxfoo"},
+	} {
+		if got := w.ok("rg", args{"args": append(c.args, ".")}); got != c.want {
+			t.Errorf("rg %q:\n%s\nwant:\n%s", c.args, got, c.want)
+		}
+	}
+}
+
+// RE2's classes are narrower than ripgrep's: an answer that may come of that says so.
+func TestClassesAreASCII(t *testing.T) {
+	w := newWorkspace(t, Options{})
+	w.put("w", "слово\n")
+	wants(t, w.ok("rg", args{"args": []string{`\bслово\b`}}), "No matches.", `\b know ASCII alone`)
+	wants(t, w.ok("Grep", args{"pattern": `\w+ово`}), "No matches.", `\p{L}`)
+	for _, p := range []string{`\bword\b`, "нет"} {
+		lacks(t, w.ok("Grep", args{"pattern": p}), "ASCII")
+	}
+	wants(t, w.ok("Grep", args{"pattern": `\p{L}+ово`}), "w\n1:слово")
+	wants(t, w.ok("Grep", args{"pattern": "слово", "word": true}), "w\n1:слово")
+}
+
 func TestRGFlags(t *testing.T) {
 	w := newWorkspace(t, Options{})
 	w.put("a.go", "func main() {\n\tprintln(\"x\")\n}\n")
@@ -300,6 +338,7 @@ func TestRGFlags(t *testing.T) {
 		}
 	}
 	w.fails("rg", args{"args": []string{"--json", "x"}}, "--json is not done here")
+	w.fails("rg", args{"args": []string{"--unicode", "x"}}, "--unicode is not done here", "ASCII")
 	w.fails("rg", args{"args": []string{"-P", "x"}}, "-P is not done here", "RE2")
 	w.fails("rg", args{"args": []string{"--nope", "x"}}, "Neither ripgrep nor this tool has a flag --nope")
 	w.fails("rg", args{"args": []string{"--stats", "x"}}, "--stats is not done here", "--count")
@@ -310,6 +349,7 @@ func TestRGFlags(t *testing.T) {
 	w.fails("rg", args{"args": []string{"x", "../y"}}, "../y is outside the workspace")
 	w.fails("rg", args{"args": []string{"-n x a.go"}}, "one element a word")
 	w.fails("Glob", args{"pattern": "*", "path": "/etc"}, "outside the workspace")
+	w.fails("Glob", args{"pattern": "*", "path": "nosuch"}, "nosuch does not exist")
 	w.fails("rg", args{"args": []string{"-A", "x"}}, "not a number")
 	w.fails("rg", args{"args": []string{"-n"}}, "no pattern")
 	w.fails("rg", args{"args": []string{"-t", "golang", "x"}}, "no file type", "go,")
