@@ -3,59 +3,83 @@ package store
 import (
 	"context"
 	"database/sql"
-	"os"
 	"sync"
 )
 
-// Bounds of the write-ahead log.
+// bounds of the write-ahead log, in bytes.
+type bounds struct {
+	every int64 // written from one checkpoint to the next, about
+	most  int64 // in use, after which this process's writers wait a moment so that it can begin anew
+}
+
+func usual() bounds { return bounds{every: 32 << 20, most: 128 << 20} }
+
+// What a write costs in the log: whole pages, of which a record changes two as
+// a rule, and its frame around each.
 const (
-	checkpointEvery = 500      // writes
-	maxLog          = 32 << 20 // bytes, after which this process's writers wait a moment so that it can begin anew
+	pageSize  = 4096
+	writeCost = 2 * (pageSize + 24)
 )
 
 // checkpoints brings the write-ahead log home into the file, beside the
 // writers and on a connection of its own: what is slow in it, the sync, is not
-// on the way of a commit. Closing the last connection does the rest.
+// on the way of a commit. Still it competes with them for the disk and the
+// processor, which is why it is rare. Closing the last connection does the
+// rest.
 type checkpoints struct {
-	path string
-	db   *sql.DB
+	bounds bounds
+	db     *sql.DB
 	// pause runs a function while nothing of this process is being committed.
 	pause func(func())
 
 	mu      sync.Mutex
-	writes  int
+	due     int64 // bytes written since the last one, about
+	pauses  int   // how often the writers had to wait
 	running bool
 	closed  bool
 	group   sync.WaitGroup
 }
 
-// note counts writes and starts a checkpoint when it is time.
-func (c *checkpoints) note(writes int) {
+// note counts writes, and the bytes of what they hold, and starts a checkpoint
+// when it is time.
+func (c *checkpoints) note(writes int, bytes int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.writes += writes; c.writes < checkpointEvery || c.running || c.closed {
+	if c.due += int64(writes)*writeCost + bytes; c.due < c.bounds.every || c.running || c.closed {
 		return
 	}
-	c.writes, c.running = 0, true
+	c.due, c.running = 0, true
 	c.group.Go(func() {
-		c.home()
+		paused := false
 		// The log begins anew when a checkpoint has caught up with the writers,
-		// which under load never happens by itself. All but the last pages are
-		// home by now, so that the pause is short.
-		if st, err := os.Stat(c.path + "-wal"); err == nil && st.Size() > maxLog {
+		// which under load never happens by itself. The second one leaves only
+		// the last pages to the third, so that the pause is short.
+		//
+		// How long the file is would not tell: it keeps its length when the log
+		// begins anew.
+		if c.home() > c.bounds.most {
 			c.home()
-			c.pause(c.home)
+			c.pause(func() { c.home() })
+			paused = true
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.running = false
+		if paused {
+			c.pauses++
+		}
 	})
 }
 
-// home brings the log home without being in anybody's way. A checkpoint that
-// fails leaves the log longer, and is tried again.
-func (c *checkpoints) home() {
-	_, _ = c.db.ExecContext(context.Background(), `PRAGMA wal_checkpoint(PASSIVE)`)
+// home brings the log home without being in anybody's way, and returns how
+// much of it was in use. A checkpoint that fails leaves the log longer, and is
+// tried again.
+func (c *checkpoints) home() (used int64) {
+	var busy, frames, done int64
+	if err := c.db.QueryRowContext(context.Background(), `PRAGMA wal_checkpoint(PASSIVE)`).Scan(&busy, &frames, &done); err != nil {
+		return 0
+	}
+	return frames * (pageSize + 24)
 }
 
 // close waits for the one that runs.

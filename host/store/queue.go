@@ -12,7 +12,7 @@ import (
 // for all of them. A lone writer has no more to do than its own transaction.
 type queue struct {
 	tx    *tx
-	wrote func(n int) // told of every transaction
+	wrote func(n int, bytes int64) // told of every transaction: its ops, and what they hold
 
 	mu     sync.Mutex
 	ops    []*op
@@ -143,7 +143,7 @@ func (q *queue) batch() {
 	if err != nil {
 		q.tx.epoch++
 	}
-	q.wrote(len(ops))
+	q.wrote(len(ops), q.tx.bytes)
 	for _, o := range ops {
 		if err != nil {
 			o.err = err

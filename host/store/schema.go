@@ -129,11 +129,14 @@ type tx struct {
 	// another connection has written, a session was claimed, a transaction
 	// failed. version is what the engine says of other connections.
 	epoch, version int64
+
+	bytes int64 // of texts and bodies, in this transaction
 }
 
 // begin is done first in each transaction of the queue.
 func (t *tx) begin() error {
 	t.rows = t.rows[:0]
+	t.bytes = 0
 	var version int64
 	if err := t.row(`PRAGMA data_version`).Scan(&version); err != nil {
 		return err
@@ -200,6 +203,14 @@ func (t *tx) run(query string, args ...any) (int64, error) {
 	st, err := t.stmt(query)
 	if err != nil {
 		return 0, err
+	}
+	for _, a := range args {
+		switch a := a.(type) {
+		case string:
+			t.bytes += int64(len(a))
+		case []byte:
+			t.bytes += int64(len(a))
+		}
 	}
 	res, err := st.ExecContext(context.Background(), args...)
 	if err != nil {

@@ -73,6 +73,7 @@ func (s *Store) Create(ctx context.Context, m Session) (*Writer, error) {
 			m.ID, m.Origin, m.Parent, m.Title, m.Agent, m.Model, micros(time.Now()), me); err != nil {
 			return err
 		}
+		w.epoch = t.epoch // it is known to have nothing yet
 		return t.row(`SELECT last_insert_rowid()`).Scan(&w.n)
 	})
 	if err != nil {

@@ -85,12 +85,12 @@ func open(ctx context.Context, path string) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{path: path, mine: map[int64]bool{}}
+	s.log.bounds = usual()
 	s.owner.dir = path + ".owners"
 	if s.write, err = sql.Open("sqlite", source(path, "_pragma=synchronous(NORMAL)&_pragma=wal_autocheckpoint(0)")); err != nil {
 		return nil, err
 	}
 	s.write.SetMaxOpenConns(1)
-	s.log.path = path
 	if s.log.db, err = sql.Open("sqlite", source(path, "_pragma=synchronous(NORMAL)")); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}

@@ -323,15 +323,19 @@ func TestAnOlderFileIsMigrated(t *testing.T) {
 }
 
 // The log is brought home under load: it does not grow without end while
-// somebody always writes.
+// somebody always writes, and the writers wait for that no oftener than the log
+// has filled.
 func TestTheLogBeginsAnew(t *testing.T) {
 	ctx, s := context.Background(), openTest(t)
+	s.log.mu.Lock()
+	s.log.bounds = bounds{every: 1 << 20, most: 4 << 20}
+	s.log.mu.Unlock()
 	big := json.RawMessage(`"` + strings.Repeat("x", 8<<10) + `"`)
 	var wg sync.WaitGroup
 	for range 4 {
 		w := create(t, s, Session{})
 		wg.Go(func() {
-			for k := range int64(4000) { // 200 MB together
+			for k := range int64(2500) { // a log of 200 MB, if it did not begin anew
 				r := record(k + 1)
 				r.Body = big
 				if err := w.Append(ctx, r, false); err != nil {
@@ -342,9 +346,16 @@ func TestTheLogBeginsAnew(t *testing.T) {
 		})
 	}
 	wg.Wait()
+	must(t, s.log.close())
 	st, err := os.Stat(s.path + "-wal")
-	if must(t, err); st.Size() > 4*maxLog {
+	if must(t, err); st.Size() > 128<<20 {
 		t.Errorf("the log is %d MB long", st.Size()>>20)
+	}
+	home, err := os.Stat(s.path)
+	must(t, err)
+	// A record costs the file three pages, and the log one or two more.
+	if most := int(2*home.Size()/s.log.bounds.most) + 1; s.log.pauses < 2 || s.log.pauses > most {
+		t.Errorf("writing %d MB made the writers wait %d times, want 2 to %d", home.Size()>>20, s.log.pauses, most)
 	}
 }
 
