@@ -257,6 +257,9 @@ var twins = [...]struct{ tinyelf, acp string }{
 	{"Read", "ReadFile"}, {"Write", "WriteFile"}, {"Edit", "EditFile"}, {"Bash", "Shell"}, {"BashJob", "ShellJob"},
 }
 
+// looking are tools for which the acp dialect has its search.
+var looking = []string{"Grep", "Glob", "ListDir"}
+
 var foreign = map[string]string{"LS": "ListDir", "MultiEdit": "Edit", "TodoWrite": "Plan", "Task": "spawn_agent", "BashOutput": "BashJob", "KillShell": "BashJob"}
 
 // translate writes a rule in the words of the session's dialect.
@@ -269,6 +272,8 @@ func translate(rule string, acp bool) string {
 		switch {
 		case acp && name == t.tinyelf:
 			name = t.acp
+		case acp && slices.Contains(looking, name):
+			name = "search"
 		case !acp && name == t.acp:
 			name = t.tinyelf
 		}

@@ -51,7 +51,7 @@ func TestDefinition(t *testing.T) {
 	if !strings.HasPrefix(d.Text, "You review.") || !strings.HasSuffix(d.Text, "A rule in the text.") {
 		t.Errorf("%q", d.Text)
 	}
-	if acp := ParseDefinition([]byte(reviewer), "file", true); !slices.Equal(acp.Tools, []string{"ReadFile", "Grep", "Shell(git diff:*)"}) {
+	if acp := ParseDefinition([]byte(reviewer), "file", true); !slices.Equal(acp.Tools, []string{"ReadFile", "search", "Shell(git diff:*)"}) {
 		t.Errorf("%q", acp.Tools)
 	}
 }

@@ -92,7 +92,7 @@ func (r *room) load(ctx context.Context, c host.Call, t target) (*document, *abi
 		return nil, &res, nil
 	}
 	if info.IsDir() {
-		return refuse("%s is a folder. List it with ListDir.", t.show)
+		return refuse("%s is a folder. List it with %s.", t.show, r.names.list)
 	}
 	seen, known := r.state.Seen(t.name)
 	if !known {

@@ -28,7 +28,7 @@ var texts embed.FS
 type Options struct {
 	Tree *reach.Tree
 	// ACP selects ReadFile, WriteFile and EditFile in place of Read, Write and
-	// Edit. ListDir is in both.
+	// Edit. ListDir is made for both; a session of acp does not offer it.
 	ACP bool
 	// State remembers what was read. Nil: a Memory of these tools' own.
 	State State
@@ -41,11 +41,12 @@ type names struct {
 	read, write, edit      string // tools
 	offset, limit          string // parameters
 	old, new, all, outline string
+	list, find, grep       string // how to list a folder, look for files, search in them
 }
 
 var (
-	tinyelf = names{"Read", "Write", "Edit", "offset", "limit", "old_string", "new_string", "replace_all", "file_outline"}
-	fello   = names{"ReadFile", "WriteFile", "EditFile", "line", "limit", "oldText", "newText", "replaceAll", "file_outline"}
+	tinyelf = names{"Read", "Write", "Edit", "offset", "limit", "old_string", "new_string", "replace_all", "file_outline", "ListDir", "Glob or ListDir", "Grep"}
+	fello   = names{"ReadFile", "WriteFile", "EditFile", "line", "limit", "oldText", "newText", "replaceAll", "file_outline", "search and its listFiles", "search and its listFiles", "search"}
 )
 
 // room is what the tools of one session share.
@@ -126,7 +127,7 @@ func (r *room) failure(ctx context.Context, c host.Call, p string, t target, err
 	case errors.Is(err, fs.ErrNotExist):
 		hint := r.near(ctx, c.Rights, t)
 		if hint == "" {
-			hint = " Look for it with Glob or ListDir."
+			hint = " Look for it with " + r.names.find + "."
 		}
 		return abi.Errorf("%s does not exist.%s", t.show, hint), nil
 	}
@@ -168,7 +169,7 @@ func (r *room) open(ctx context.Context, c host.Call, t target) (*reach.File, fs
 	}
 	if info.IsDir() {
 		f.Close()
-		res := abi.Errorf("%s is a folder. List it with ListDir.", t.show)
+		res := abi.Errorf("%s is a folder. List it with %s.", t.show, r.names.list)
 		return nil, nil, &res, nil
 	}
 	return f, info, nil, nil

@@ -52,8 +52,8 @@ func (r *room) read(ctx context.Context, c host.Call) (abi.Result, error) {
 	}
 	defer s.Close()
 	if s.size > readWhole && a.Offset == nil && a.Limit == nil {
-		return abi.Errorf("%s is %s. A file over 10 MB needs %s or %s: read a part of it, or find the place with Grep first.",
-			t.show, kb(s.size), r.names.offset, r.names.limit), nil
+		return abi.Errorf("%s is %s. A file over 10 MB needs %s or %s: read a part of it, or find the place with %s first.",
+			t.show, kb(s.size), r.names.offset, r.names.limit, r.names.grep), nil
 	}
 	from, b := 1, bounds{lines: readLines, lineLen: readChars, total: readClip}
 	if a.Offset != nil {

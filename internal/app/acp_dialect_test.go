@@ -56,9 +56,26 @@ func TestToolsOfTheDialect(t *testing.T) {
 			t.Errorf("%s takes %q, not %q", tool, got, all)
 		}
 	}
-	for _, other := range []string{"Read", "Write", "Edit", "Bash", "spawn_agent"} {
-		if a.Registry.Has(other) {
-			t.Errorf("%s of the other dialect is here", other)
-		}
+	want := []string{
+		"ReadFile", "WriteFile", "EditFile", "Shell", "Plan", "Subagent", "ImageAnalysis", "search", "rg", "file_outline", // the dialect
+		"ShellJob",                                                                                                             // the other half of Shell's background
+		"WebSearch", "WebFetch", "list_skills", "read_skill", "skillhub_search", "skillhub_install", "slash_command", "Notify", // of no dialect
+		"mcp__search__search", "mcp__search__rg", "mcp__search__file_outline", "mcp__skills__list_skills", "mcp__skills__read_skill",
+	}
+	slices.Sort(want)
+	var got []string
+	for _, tool := range a.Registry.All() {
+		got = append(got, tool.Spec().Name)
+	}
+	if slices.Sort(got); !slices.Equal(got, want) {
+		t.Errorf("the tools are\n%q, not\n%q", got, want)
+	}
+	b, err := app.Open(context.Background(), app.Options{Dir: h.dir, Dialect: "acp", Env: h.env, Tools: []string{"Glob"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close(context.Background())
+	if !b.Registry.Has("Glob") {
+		t.Error("a tool that was named is not here")
 	}
 }

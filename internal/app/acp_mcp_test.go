@@ -3,6 +3,7 @@ package app_test
 import (
 	"context"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +21,10 @@ func mcpServer() int {
 	s.AddTool(mcp.NewTool("tell", mcp.WithDescription("Tells the tide.")), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return mcp.NewToolResultText("the tide is " + os.Getenv("TIDE") + os.Getenv("ELFHOST_TEST_SECRET")), nil
 	})
+	s.AddPrompt(mcp.NewPrompt("forecast", mcp.WithPromptDescription("Forecasts."), mcp.WithArgument("port", mcp.RequiredArgument())),
+		func(_ context.Context, r mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+			return mcp.NewGetPromptResult("", []mcp.PromptMessage{mcp.NewPromptMessage(mcp.RoleUser, mcp.NewTextContent("Forecast the tide of "+r.Params.Arguments["port"]))}), nil
+		})
 	if err := server.ServeStdio(s); err != nil {
 		return 1
 	}
@@ -34,7 +39,8 @@ func TestServersOfTheEditor(t *testing.T) {
 	}
 	h := newHouse(t)
 	const tool = "mcp__My_Tides__tell"
-	h.script( // servers start beside the first turn, which does not wait for them
+	const command = "mcp__My_Tides__forecast"
+	h.script("[[turn]]\nalways = true\nwhen = { prompt = 'Forecast the tide of Kiel' }\ntext = 'forecast for Kiel'\n", // servers start beside the first turn, which does not wait for them
 		"[[turn]]\nalways = true\nwhen = { tool = '"+tool+"' }\ntext = 'It said: {{result}}'\n",
 		"[[turn]]\nalways = true\nwhen = { offered = '"+tool+"' }\n[[turn.call]]\ntool = '"+tool+"'\n",
 		"[[turn]]\nalways = true\ntext = 'not yet '\n")
@@ -53,6 +59,24 @@ func TestServersOfTheEditor(t *testing.T) {
 		if text := questionText(q); !strings.Contains(text, "My_Tides") {
 			t.Errorf("asked: %s", text)
 		}
+	}
+	// Its prompts are commands.
+	var hints []string
+	for _, u := range e.all() {
+		if u.Update.AvailableCommandsUpdate != nil {
+			for _, c := range u.Update.AvailableCommandsUpdate.AvailableCommands {
+				if c.Name == command && c.Input != nil {
+					hints = append(hints, c.Input.Unstructured.Hint)
+				}
+			}
+		}
+	}
+	if !slices.Contains(hints, "port") {
+		t.Errorf("%s was not offered", command)
+	}
+	e.ask(id, "/"+command+" Kiel")
+	if got := e.said(); !strings.Contains(got, "forecast for Kiel") {
+		t.Errorf("the agent said %q", got)
 	}
 	if len(e.questions) == 0 {
 		t.Error("a foreign tool ran without a question")

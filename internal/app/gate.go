@@ -131,9 +131,20 @@ func AuditKey(p config.Paths) ([]byte, error) { return audit.Key(filepath.Join(p
 // AuditDir is where the audit log lies.
 func AuditDir(p config.Paths) string { return filepath.Join(p.State, "audit") }
 
-// keep is the filter of --tools.
+// notACP are builtin tools that the acp dialect does not have: its search looks
+// for files too, its Subagent waits for its children, and sessions are the
+// editor's.
+var notACP = []string{
+	"ListDir", "Glob", "Grep", "subagent_list", "subagent_status",
+	"SessionsSpawn", "SessionsList", "SessionsSend", "SessionsHistory", "SessionsYield",
+}
+
+// keep is the filter of --tools; without it, the dialect's.
 func (a *App) keep(s host.Spec) bool {
-	return a.opt.Tools == nil || slices.Contains(a.opt.Tools, s.Name)
+	if a.opt.Tools == nil {
+		return !a.acp() || s.Origin.Source != host.Builtin || !slices.Contains(notACP, s.Name)
+	}
+	return slices.Contains(a.opt.Tools, s.Name)
 }
 
 func (a *App) register(ctx context.Context) error {
@@ -156,6 +167,8 @@ func (a *App) register(ctx context.Context) error {
 				return fault.New("E1301", "`elfhost tools` lists them", "--tools names %q, which is no tool here", name)
 			}
 		}
+	}
+	if a.opt.Tools != nil || a.acp() {
 		a.Registry = all.Filter(a.keep)
 	}
 	return nil

@@ -13,6 +13,9 @@ var dialects = [][2]string{
 	{"spawn_agent", "Subagent"},
 }
 
+// looking are tools for which the acp dialect has its search.
+var looking = []string{"Grep", "Glob", "ListDir", "LS"}
+
 // Patterns are what a list of allowed tools leaves. Tools of either dialect
 // are meant by their names in the other. What cannot be read leaves nothing: a
 // list can only narrow.
@@ -23,7 +26,10 @@ func Patterns(tools []string) (out []policy.Pattern) {
 			continue
 		}
 		out = append(out, p)
-		name, rest, _ := strings.Cut(text, "(")
+		name, rest, scoped := strings.Cut(text, "(")
+		if p, err := policy.ParsePattern("search"); err == nil && !scoped && slices.Contains(looking, name) {
+			out = append(out, p)
+		}
 		for _, pair := range dialects {
 			if i := slices.Index(pair[:], name); i >= 0 {
 				twin := strings.TrimSuffix(pair[1-i]+"("+rest, "(")
