@@ -219,6 +219,7 @@ func (b *sandboxBench) throughput(ctx context.Context) error {
 		return err
 	}
 	defer raw.close(ctx)
+	var failed atomic.Pointer[error] // a rate of calls that fail says nothing
 	rate := func(call func() error) float64 {
 		var n atomic.Int64
 		var wg sync.WaitGroup
@@ -227,6 +228,7 @@ func (b *sandboxBench) throughput(ctx context.Context) error {
 			wg.Go(func() {
 				for time.Since(start) < 2*time.Second {
 					if err := call(); err != nil {
+						failed.Store(&err)
 						return
 					}
 					n.Add(1)
@@ -238,6 +240,9 @@ func (b *sandboxBench) throughput(ctx context.Context) error {
 	}
 	ours := rate(func() error { _, err := std.Tools()[0].Call(ctx, host.Call{Args: payload}); return err })
 	theirs := rate(func() error { return raw.fresh(ctx, payload) })
+	if err := failed.Load(); err != nil {
+		return fmt.Errorf("64 callers: %w", *err)
+	}
 	fmt.Fprintf(b.w, "isolated calls a second, 64 callers: %.0f, raw wazero fresh: %.0f\n", ours, theirs)
 	Least(b.w, "sandbox.throughput_vs_wazero_fresh", ours/theirs, 35)
 	return nil
