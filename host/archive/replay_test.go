@@ -186,6 +186,41 @@ func TestReplayShortens(t *testing.T) {
 	}
 }
 
+// A shortening amid a run does not end the run: the loop goes on counting the
+// steps that go in circles.
+func TestReplayShortensAmidARun(t *testing.T) {
+	ctx, a := context.Background(), open(t)
+	s := start(t, a, "one")
+	read := newTool("Read", host.KindRead, func(context.Context, host.Call) (abi.Result, error) {
+		return abi.Text(strings.Repeat("a line of a file\n", 400)), nil
+	})
+	same := does(call("", "Read", `{"n":1}`))
+	l := loopOf(&counted{answers: script{same, same, same, same, says("done")}}, read)
+	minutes := &counted{}
+	for i := range 8 {
+		minutes.answers = append(minutes.answers, says(fmt.Sprintf("Minutes %d.", i)))
+	}
+	l.Compact.Model, l.Info.Window = minutes, 7000
+	if stop := work(t, l, s, "go"); stop != agent.StopEnd {
+		t.Fatal(stop)
+	}
+	tr, err := a.Load(ctx, "one")
+	must(t, err)
+	shortened, warned := 0, false
+	for i, r := range tr.Records {
+		if r.Kind == agent.RecordCompact {
+			shortened = i
+		}
+		warned = warned || shortened > 0 && strings.Contains(jsonOf(r), "only repeats calls")
+	}
+	if !warned {
+		t.Fatal("nothing was said about the circle after a shortening")
+	}
+	if got, err := tr.Replay(ctx); err != nil || got.Divergence != nil || got.Answers != 5 {
+		t.Errorf("%s, %v", jsonOf(got), err)
+	}
+}
+
 func TestReplayOfWhatWasCutOff(t *testing.T) {
 	ctx, a := context.Background(), open(t)
 	s := start(t, a, "one")
