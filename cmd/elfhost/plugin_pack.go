@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -123,18 +122,10 @@ func writePackage(ctx context.Context, s streams, files pack.Memory, out, key st
 
 // writeWhole replaces a file: nobody sees half of it.
 func writeWhole(name string, b []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(name), ".elfpkg-*")
-	if err != nil {
+	return writeOutput(name, 0o644, func(w io.Writer) error {
+		_, err := w.Write(b)
 		return err
-	}
-	_, err = f.Write(b)
-	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err != nil {
-		os.Remove(f.Name())
-	}
-	return err
+	})
 }
 
 func pluginSign(s streams) *cobra.Command {

@@ -194,29 +194,16 @@ func sessionExport(s streams) *cobra.Command {
 				if out == "" {
 					return printTo(s.out, write)
 				}
-				return writeFile(out, write)
+				if err := writeOutput(out, 0o600, write); err != nil { // transcripts are private
+					return fault.New("E1001", "", "--output: %w", err)
+				}
+				return nil
 			})
 		},
 	}
 	c.Flags().StringVar(&format, "format", "", "jsonl or markdown; by default what the file's name says, else jsonl")
 	c.Flags().StringVarP(&out, "output", "o", "", "into this file")
 	return c
-}
-
-// writeFile writes a file whole or not at all. Transcripts are private.
-func writeFile(path string, write func(io.Writer) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".elfhost-*") // of mode 0600
-	if err != nil {
-		return fault.New("E1001", "", "--output: %w", err)
-	}
-	err = errors.Join(write(f), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return fault.New("E1001", "", "--output: %w", errors.Join(err, os.Remove(f.Name())))
-	}
-	return nil
 }
 
 func sessionDelete(s streams) *cobra.Command {
@@ -227,6 +214,9 @@ func sessionDelete(s streams) *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			if (len(args) == 0) == (older == 0) {
 				return fault.New("E1001", "`elfhost session list` shows them", "name the sessions, or say --older")
+			}
+			if older < 0 {
+				return fault.New("E1001", "", "--older is a time such as 720h, not %s", older)
 			}
 			return withArchive(c.Context(), func(a *archive.Archive, p config.Paths) error {
 				ids, err := doomed(c.Context(), a, args, older)

@@ -33,6 +33,9 @@ func (a *Archive) Info(ctx context.Context, id string) (Info, error) {
 // Find gives the one session whose name begins so. It is for people: a model
 // names sessions in full.
 func (a *Archive) Find(ctx context.Context, prefix string) (Info, error) {
+	if err := CheckID(prefix); err != nil { // an empty one would be the beginning of every name
+		return Info{}, err
+	}
 	st, err := a.open(ctx)
 	if err != nil {
 		return Info{}, err
