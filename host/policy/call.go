@@ -54,6 +54,21 @@ func (w *walker) assign(g *Segment, a *syntax.Assign) {
 	}
 }
 
+func (w *walker) environment(list []*syntax.Assign) {
+	if w.sup == nil {
+		return
+	}
+	for _, a := range list {
+		if a.Name == nil || a.Array != nil || a.Index != nil {
+			continue
+		}
+		if _, known := w.sup.values[a.Name.Value]; !known {
+			v, ok := w.single(a.Value)
+			w.set(a.Name.Value, v, ok)
+		}
+	}
+}
+
 // restore gives back what variables had before assignments that hold for one
 // command only.
 func (w *walker) restore(list []*syntax.Assign) func() {
@@ -91,9 +106,12 @@ func (w *walker) call(g Segment, c *syntax.CallExpr, redirs []*syntax.Redirect) 
 		w.nested(x)
 	}
 	var words []word
-	if len(c.Args) > 0 { // before the assignments, which its words do not see
-		words = w.words(c.Args)
+	if len(c.Args) > 0 {
+		// Its words do not see the assignments. But a variable that nothing gave a
+		// value before may be one of the environment that a tool was asked to set.
 		defer w.restore(c.Assigns)()
+		w.environment(c.Assigns)
+		words = w.words(c.Args)
 	}
 	for _, a := range c.Assigns {
 		w.assign(&g, a)
