@@ -54,7 +54,11 @@ func (n *Notifier) Send(ctx context.Context, title, body string) (where string, 
 		}
 	}
 	if n.Terminal == nil {
-		return "", errors.Join(errors.New("there is neither a desktop that takes notifications nor a terminal"), failed)
+		err := errors.New("there is neither a desktop that takes notifications nor a terminal")
+		if failed != nil {
+			err = fmt.Errorf("%w (%w)", err, failed)
+		}
+		return "", err
 	}
 	bell := "\a"
 	if !n.Plain {

@@ -5,6 +5,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/elfhost/elfhost/host"
 )
 
 // A large file is edited as a small one is: what changes, what is said, and
@@ -57,6 +60,7 @@ func TestLargeEditsAreLikeSmallOnes(t *testing.T) {
 		"twice":            {put(put(lf, "NEEDLE", 7<<20), "NEEDLE", 2<<20), "NEEDLE", "occurs 2 times"},
 		"twice, one piece": {put(lf, "NEEDLE NEEDLE", 2<<20), "NEEDLE", "occurs 2 times"},
 		"across a piece":   {put(put(lf, "NEEDLE", 2*editPiece-3), "NEEDLE", 100), "NEEDLE", "occurs 2 times"},
+		"cut in two":       {put(put(lf, "NEEDLE", editPiece-3), "NEEDLE", 100), "NEEDLE", "occurs 2 times"},
 		"none":             {put(lf, "needle", 2<<20), "NEEDLE", "upper and lower case"},
 		"line numbers":     {put(lf, "\nNEEDLE", 2<<20), "    12→NEEDLE", "line-number column"},
 	} {
@@ -69,6 +73,55 @@ func TestLargeEditsAreLikeSmallOnes(t *testing.T) {
 	}
 	b.put("f", put(lf, "NEEDLE", 100))
 	b.fails("Edit", args{"path": "f", "old_string": "NEEDLE", "new_string": "x"}, "changed on disk since")
+}
+
+// A large file that changes between the search and the rename stays as it is,
+// and so does one that shrinks while it is copied.
+func TestLargeEditLosesNoChange(t *testing.T) {
+	b := newBench(t)
+	text := "NEEDLE\n" + strings.Repeat("some line of text\n", largeEdit/16)
+	for name, change := range map[string]func(path string) error{
+		"written over": func(p string) error { return os.WriteFile(p, []byte(strings.Replace(text, "some", "SOME", 1)), 0o644) },
+		"replaced": func(p string) error {
+			if err := os.WriteFile(p+".new", []byte(text+"more"), 0o644); err != nil {
+				return err
+			}
+			return os.Rename(p+".new", p)
+		},
+		"removed": os.Remove,
+		"shorter": func(p string) error { return os.Truncate(p, 1000) },
+	} {
+		b.put("f", text)
+		path := filepath.Join(b.dir, "f")
+		r := &room{tree: b.tree, state: b.state, names: tinyelf}
+		f, err := r.tree.Open(t.Context(), rights(t), "/ws/f", os.O_RDONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := f.Stat()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name == "written over" { // the size stays: the time has to tell
+			time.Sleep(20 * time.Millisecond)
+		}
+		if err := change(path); err != nil {
+			t.Fatal(err)
+		}
+		want, _ := os.ReadFile(path)
+		a := editArgs{old: []byte("NEEDLE"), new: []byte("thread")}
+		res, err := r.applyLarge(t.Context(), host.Call{Rights: rights(t)}, target{"/ws/f", "f"}, a, f, info, found{})
+		f.Close()
+		if err == nil && res != nil {
+			t.Errorf("%s: the edit was done: %.100s", name, res.Text())
+		}
+		if got, _ := os.ReadFile(path); string(got) != string(want) {
+			t.Errorf("%s: the file holds %d bytes, and not the %d of the other change", name, len(got), len(want))
+		}
+		if left, _ := filepath.Glob(filepath.Join(b.dir, ".elf-*")); len(left) > 0 {
+			t.Errorf("%s: left behind: %v", name, left)
+		}
+	}
 }
 
 func TestNeedle(t *testing.T) {

@@ -20,6 +20,7 @@ type bench struct {
 	dir   string
 	state *Memory
 	tools map[string]host.Tool
+	tree  *reach.Tree
 }
 
 func newBench(t testing.TB) *bench {
@@ -37,7 +38,7 @@ func newBench(t testing.TB) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { tree.Close() })
-	b := &bench{t: t, dir: dir, state: new(Memory), tools: make(map[string]host.Tool)}
+	b := &bench{t: t, dir: dir, state: new(Memory), tools: make(map[string]host.Tool), tree: tree}
 	for _, acp := range []bool{false, true} {
 		for _, tool := range Tools(Options{Tree: tree, ACP: acp, State: b.state}) {
 			b.tools[tool.Spec().Name] = tool
