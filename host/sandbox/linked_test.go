@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -43,6 +45,15 @@ func user() []byte {
 			body(0x10, 0, 0x1a, 0x10, 0),
 			body(0x10, 0, 0x1a, 0x10, 1, 0x41, 0),
 			body(0x10, 2, 0x41, 0))))
+}
+
+// mappings counts the memories of instances, where the system tells.
+func mappings(t *testing.T) int {
+	b, err := os.ReadFile("/proc/self/maps")
+	if err != nil && runtime.GOOS == "linux" {
+		t.Fatal(err)
+	}
+	return strings.Count(string(b), "elf-image")
 }
 
 // TestLinked: a linked module is one instance in a call and a fresh one in the
@@ -94,6 +105,13 @@ func TestLinked(t *testing.T) {
 		if _, err := call(t.Context(), 2); !errors.As(err, &limit) || time.Since(start) > 5*time.Second {
 			t.Errorf("an endless loop of the linked module: %v after %v", err, time.Since(start))
 		}
+	}
+	before := mappings(t)
+	for range 20 {
+		call(t.Context(), 0)
+	}
+	if n := mappings(t); n > before+4 {
+		t.Errorf("%d memories after 20 calls, %d before: instances are not given back", n, before)
 	}
 	var rec sandbox.Recording
 	if _, err := call(sandbox.Record(t.Context(), &rec), 0); err == nil || !strings.Contains(err.Error(), "neither recorded") {

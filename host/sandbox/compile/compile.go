@@ -5,7 +5,7 @@
 // bytes. A child does, with an empty environment, bounded memory, processor
 // time and wall clock, and, on Linux where the kernel can, without any file
 // but its output directory, without network and without starting programs; it
-// is killed at its limit and with its parent. An entry of the cache appears
+// is killed at its limit, and on Linux with its parent. An entry of the cache appears
 // whole or not at all, belongs to exactly one module, engine version, platform
 // and set of processor features, and its code is compared with its checksum at
 // each load; a damaged entry is compiled again. Processes may share a cache.
