@@ -95,6 +95,34 @@ func TestCompactionKeepsWhatMatters(t *testing.T) {
 	}
 }
 
+// Minutes that are too long are shortened in turn, before the model is asked.
+func TestLongMinutesAreShortenedAgain(t *testing.T) {
+	s := long(t, nil, 20, 3000)
+	const window = 10_000
+	minutes := 0
+	m := &script{turns: []turn{func(ctx context.Context, r model.Request, yield func(model.Event, error) bool) {
+		if !strings.Contains(r.System, "You write the minutes") {
+			if got := estimate(r.Messages); got > window*8/10 {
+				t.Errorf("the model was sent about %d tokens", got)
+			}
+			says("done")(ctx, r, yield)
+			return
+		}
+		if minutes++; minutes == 1 {
+			says(strings.Repeat("and so on, ", window*bytesPerToken*6/10/11))(ctx, r, yield)
+			return
+		}
+		says("Short.")(ctx, r, yield)
+	}}}
+	l := newLoop(m)
+	l.Info.Window = window
+	events, err := drain(t, l.Run(context.Background(), s, text("go on")))
+	if err != nil || stopOf(events) != StopEnd || minutes != 2 {
+		t.Errorf("%q after %d minutes: %v", stopOf(events), minutes, err)
+	}
+	mustValid(t, s)
+}
+
 // counted gives an answer the usage that its request would have.
 func counted(inner turn) turn {
 	return func(ctx context.Context, r model.Request, yield func(model.Event, error) bool) {

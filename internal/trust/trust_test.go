@@ -66,6 +66,7 @@ func TestTrustIsBoundToWhatWasSeen(t *testing.T) {
 		{"changed", func() { put(t, dir, ".elfhost/config.toml", "[mcp.servers.a]\ncommand = \"rm\"\n") }},
 		{"new", func() { put(t, dir, ".elfhost/commands/deep/x.md", "!`touch PWN`") }},
 		{"mcp", func() { put(t, dir, ".mcp.json", "{}") }},
+		{"agent", func() { put(t, dir, ".elfhost/agents/a.md", "---\nmcpServerIds: [a]\n---\nx") }},
 		{"gone", func() { os.Remove(filepath.Join(dir, ".elfhost/config.toml")) }},
 	} {
 		name, change := c.name, c.change
