@@ -63,11 +63,10 @@ can change the sources acts within what you granted to the plugin.`,
 			fmt.Fprintf(s.err, "elfhost: watching %s; Ctrl-C ends it\n", d.dir)
 			err = kit.Watch(c.Context(), d.dir, func(ctx context.Context) error {
 				err := d.round(ctx)
-				if err == nil || ctx.Err() != nil {
-					return ctx.Err()
+				if err != nil && ctx.Err() == nil {
+					report(s.err, err)
 				}
-				report(s.err, err) // and wait for the next change
-				return nil
+				return nil // and wait for the next change
 			})
 			if c.Context().Err() != nil {
 				return nil // that is how it ends
@@ -80,8 +79,8 @@ can change the sources acts within what you granted to the plugin.`,
 	return c
 }
 
-// round is one build and what follows. The machine code is made here, once;
-// sessions are told when it is there, and then the cases run.
+// round is one build and what follows. Sessions are told of it before there is
+// machine code, which is most of the work: they interpret the build so long.
 func (d *dev) round(ctx context.Context) error {
 	if err := build(ctx, d.s, d.dir); err != nil {
 		return err
@@ -100,6 +99,9 @@ func (d *dev) round(ctx context.Context) error {
 	}
 	missing := kit.Missing(pkg, in)
 	if len(missing) == 0 {
+		if err := d.keep(pkg); err != nil {
+			return err
+		}
 		lacks, err := d.cases(ctx, pkg, cases)
 		if !lacks {
 			return err
@@ -145,7 +147,7 @@ func (d *dev) propose(needs []abi.Need) error {
 	return err
 }
 
-// cases makes the build ready, hands it to sessions and runs the cases. lacks: some failed, or used what the manifest does not ask
+// cases makes the build ready and runs the cases. lacks: some failed, or used what the manifest does not ask
 // for, so it is worth finding out what it lacks.
 func (d *dev) cases(ctx context.Context, pkg sandbox.Package, cases []golden.Case) (lacks bool, err error) {
 	start := time.Now()
@@ -156,9 +158,6 @@ func (d *dev) cases(ctx context.Context, pkg sandbox.Package, cases []golden.Cas
 	defer func() { err = errors.Join(err, b.Close(context.WithoutCancel(ctx))) }()
 	if err := b.Plugin.Warm(ctx, nil); err != nil {
 		return false, fault.Wrap("E1302", "", err)
-	}
-	if err := d.keep(pkg); err != nil {
-		return false, err
 	}
 	uncovered, err := b.Uncovered()
 	if err != nil {

@@ -31,6 +31,7 @@ type Plugin struct {
 	making chan struct{} // not nil: somebody makes it; closed when done
 	closed bool
 	calls  sync.WaitGroup
+	draft  draft
 
 	halted context.Context // over: so are all calls
 	halt   context.CancelCauseFunc
@@ -78,6 +79,7 @@ func (l *Loader) Load(ctx context.Context, pkg Package) (*Plugin, error) {
 func (l *Loader) plugin(pkg Package, limits abi.Limits, needs policy.Grants) *Plugin {
 	p := &Plugin{loader: l, pkg: pkg, limits: limits, needs: needs, slots: newQueue(max(limits.Parallel, 1))}
 	p.halted, p.halt = context.WithCancelCause(context.Background())
+	p.draft.over, p.draft.stop = context.WithCancel(p.halted)
 	return p
 }
 
@@ -123,6 +125,7 @@ func (p *Plugin) Close(ctx context.Context) error {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
+	p.draft.stop()
 	done := make(chan struct{})
 	go func() { p.calls.Wait(); close(done) }()
 	free := context.WithoutCancel(ctx)
@@ -152,6 +155,7 @@ func (p *Plugin) release(ctx context.Context) error {
 	if prog != nil {
 		errs = append(errs, prog.close(ctx))
 	}
+	errs = append(errs, p.draft.close(ctx))
 	for _, l := range p.linked {
 		errs = append(errs, l.release(ctx))
 	}
@@ -204,6 +208,10 @@ func (p *Plugin) program(ctx context.Context, progress func(abi.Progress)) (*pro
 		prog, err := p.build(ctx, progress)
 		p.mu.Lock()
 		p.ready, p.making = prog, nil
+		if prog != nil && prog.rest != nil && !p.closed {
+			p.calls.Add(1)
+			go p.complete(prog)
+		}
 		p.mu.Unlock()
 		close(done)
 		return prog, err

@@ -29,7 +29,8 @@ type program struct {
 	pool   *pool.Pool[*instance] // nil likewise
 	spans  []image.Span
 
-	scratch string // a folder to remove in the end
+	rest    *artifact // of a draft: what its machine code is made from
+	scratch string    // a folder to remove in the end
 }
 
 // compile makes the machine code, or finds it in the cache. The error is
@@ -40,25 +41,34 @@ func (p *Plugin) compile(ctx context.Context, a *artifact) (g *program, err erro
 	if err != nil {
 		return nil, err
 	}
+	if err := g.load(ctx, code, a.module, a.img); err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// load makes the runtime of the program. After an error nothing of it is left.
+func (g *program) load(ctx context.Context, code *compile.Artifact, module []byte, img *image.Image) (err error) {
+	p := g.plugin
 	conf, cache, err := code.Config()
 	if err != nil {
-		return nil, errors.Join(err, g.removeScratch())
+		return errors.Join(err, g.removeScratch())
 	}
 	g.cache = cache
 	g.rt = wazero.NewRuntimeWithConfig(ctx, p.runtime(conf))
-	if g.code, err = p.link(ctx, g.rt, a.module); err == nil {
+	if g.code, err = p.link(ctx, g.rt, module); err == nil {
 		err = code.Loaded()
 	}
-	if err == nil && a.img != nil {
-		g.spans = a.img.Reseed
-		if g.base, err = image.NewBase(a.img); err == nil {
+	if err == nil && img != nil {
+		g.spans = img.Reseed
+		if g.base, err = image.NewBase(img); err == nil {
 			g.pool = &pool.Pool[*instance]{New: g.fresh, Max: max(p.limits.Parallel, 1)}
 		}
 	}
 	if err != nil {
-		return nil, errors.Join(err, g.close(context.WithoutCancel(ctx)))
+		return errors.Join(err, g.close(context.WithoutCancel(ctx)))
 	}
-	return g, nil
+	return nil
 }
 
 // machineCode compiles what was not, and completes the artifact.

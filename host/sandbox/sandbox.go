@@ -76,6 +76,10 @@ type Package struct {
 	Source      host.Source
 	// Format is the contract that the module follows; nil is elf/1.
 	Format *Format
+	// Draft says that the package is a build whose author waits for its first
+	// answer: its calls are interpreted, under the same limits, until its
+	// machine code is there.
+	Draft bool
 	// Wasm reads the module. It is called at the first call of a tool.
 	Wasm func() ([]byte, error)
 }

@@ -61,6 +61,14 @@ func (p *Plugin) build(ctx context.Context, progress func(abi.Progress)) (*progr
 	if a, err = p.prepare(ctx, wasm); err != nil {
 		return nil, err
 	}
+	if p.pkg.Draft {
+		return p.interpret(ctx, a)
+	}
+	return p.finish(ctx, a)
+}
+
+// finish makes the machine code, and keeps what was made.
+func (p *Plugin) finish(ctx context.Context, a *artifact) (*program, error) {
 	g, err := p.compile(ctx, a)
 	if err != nil {
 		return nil, err

@@ -13,7 +13,7 @@ import (
 )
 
 // glance is how often a session looks for a new build of its plugins.
-const glance = 150 * time.Millisecond
+const glance = 50 * time.Millisecond
 
 // follow takes up new builds of the plugins that were named with --plugin,
 // when `elfhost plugin dev` makes some, until the session is closed. It looks
@@ -98,6 +98,7 @@ func (a *App) reload(ctx context.Context, file, name string) (string, error) {
 	if old.digest == pkg.Digest && old.needs == next.needs {
 		return "", nil
 	}
+	pkg.Draft = true // its author waits
 	p, err := a.Loader.Load(ctx, pkg)
 	if err != nil {
 		return "", err

@@ -13,7 +13,7 @@ import (
 // How Watch looks: how often, and how long a folder must have been quiet, for
 // editors write a file in several steps.
 const (
-	glance = 80 * time.Millisecond
+	glance = 50 * time.Millisecond
 	quiet  = 40 * time.Millisecond
 )
 
@@ -21,10 +21,14 @@ const (
 const maxWatched = 20_000
 
 // Watch calls changed once, and then whenever a source of the project in dir
-// changed, until ctx ends. It looks at times and sizes: that works on every
-// platform and file system, and a project is small.
+// changed, until ctx ends or changed fails. A change in the middle of a call
+// cancels its context: what comes of it is dropped, and changed is called
+// again. Watch looks at times and sizes: that works on every platform and file
+// system, and a project is small.
 func Watch(ctx context.Context, dir string, changed func(context.Context) error) error {
 	last := ""
+	r := &round{}
+	defer func() { r.stop() }()
 	for {
 		now, err := stamp(dir)
 		if err != nil {
@@ -38,13 +42,39 @@ func Watch(ctx context.Context, dir string, changed func(context.Context) error)
 				continue // somebody is still writing
 			}
 			last = now
-			if err := changed(ctx); err != nil {
+			r.stop()
+			r = begin(ctx, changed)
+		}
+		select {
+		case err := <-r.done:
+			r.cancel()
+			if r = (&round{}); err != nil {
 				return err
 			}
+		case <-time.After(glance):
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
-		if err := sleep(ctx, glance); err != nil {
-			return err
-		}
+	}
+}
+
+// round is a call that is on its way. The zero value is none.
+type round struct {
+	cancel context.CancelFunc
+	done   chan error
+}
+
+func begin(ctx context.Context, f func(context.Context) error) *round {
+	ctx, cancel := context.WithCancel(ctx)
+	r := &round{cancel, make(chan error, 1)}
+	go func() { r.done <- f(ctx) }()
+	return r
+}
+
+func (r *round) stop() {
+	if r.done != nil {
+		r.cancel()
+		<-r.done
 	}
 }
 

@@ -165,6 +165,10 @@ func Run(ctx context.Context, module []byte, o Options) (*Artifact, error) {
 	return a, nil
 }
 
+// Interpreted is an artifact without machine code: its Config is that of the
+// interpreter, and nothing is compiled.
+func Interpreted(module []byte) *Artifact { return &Artifact{Module: module} }
+
 // Config gives a runtime configuration that finds the artifact, and the cache
 // that it uses, which is closed after the runtime. Memory and other limits may
 // be set on it; features and termination checks may not. The first call after
