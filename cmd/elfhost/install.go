@@ -100,10 +100,15 @@ func showScreen(s streams, c *app.Candidate) error {
 
 // install brings a candidate to its end: installed, stored, or refused.
 func (f *consent) install(ctx context.Context, s streams, c *app.Candidate) error {
-	if c.Quiet() {
+	switch {
+	case c.Quiet():
 		return f.commit(ctx, s, c, c.Carried())
-	}
-	if c.Old != nil && c.Old.Digest == c.Pin.Digest && c.Old.Disabled == "" {
+	case c.Agreed() && c.Old.Disabled != "":
+		return fault.New("E1203", "`elfhost plugin enable "+c.Manifest.Name+"` takes it into use again, with what was granted to it",
+			"%s %s is installed already, and disabled: %s", c.Manifest.Name, term.Line(c.Manifest.Version), term.Line(c.Old.Disabled))
+	case c.Agreed() && !c.Whole(ctx): // files are missing: back to what was agreed to
+		return f.commit(ctx, s, c, c.Carried())
+	case c.Agreed():
 		_, err := fmt.Fprintf(s.out, "%s %s is installed already\n", c.Manifest.Name, term.Line(c.Manifest.Version))
 		return err
 	}

@@ -218,6 +218,18 @@ func (c *Candidate) Quiet() bool {
 	return c.Inspection == nil || len(c.Inspection.Capabilities) == 0
 }
 
+// Agreed reports whether exactly these bytes are installed, and somebody agreed
+// to them.
+func (c *Candidate) Agreed() bool {
+	return c.Old != nil && c.Old.Digest == c.Pin.Digest && c.Old.Disabled != Unasked
+}
+
+// Whole reports whether the installed version is as it was installed.
+func (c *Candidate) Whole(ctx context.Context) bool {
+	edited, err := c.app.installs.store.Verify(ctx, c.Old.Pin)
+	return err == nil && len(edited) == 0
+}
+
 // ask is what the package asks for, one scope each.
 func (c *Candidate) ask() (out []policy.Grant) {
 	for _, n := range c.Manifest.Needs {

@@ -74,7 +74,7 @@ func (a *App) Enable(ctx context.Context, name string) (*Candidate, error) {
 	case err != nil:
 		return nil, err
 	case in.Disabled == Unasked:
-		return a.stored(ctx, in.Package, in.Pin)
+		return a.wanted(ctx, in.Package)
 	}
 	return nil, a.edit(ctx, name, func(p *keep.Package) error {
 		if p.Disabled != Unasked {

@@ -60,7 +60,7 @@ func (a *App) PlanSync(ctx context.Context, file string) (*Sync, error) {
 		switch {
 		case p.Disabled != "":
 			continue
-		case ok && have.Digest == p.Digest && have.Disabled == "" && !slices.ContainsFunc(p.Grants, func(g string) bool { return !slices.Contains(have.Grants, g) }):
+		case ok && a.matches(ctx, *have, p):
 			s.Same = append(s.Same, p.Name)
 			continue
 		}
@@ -76,6 +76,16 @@ func (a *App) PlanSync(ctx context.Context, file string) (*Sync, error) {
 		}
 	}
 	return s, nil
+}
+
+// matches reports whether a package is here as a lock file has it: in use, with
+// what was granted, and every byte of it.
+func (a *App) matches(ctx context.Context, have, p keep.Package) bool {
+	if have.Digest != p.Digest || have.Disabled != "" || slices.ContainsFunc(p.Grants, func(g string) bool { return !slices.Contains(have.Grants, g) }) {
+		return false
+	}
+	edited, err := a.installs.store.Verify(ctx, have.Pin)
+	return err == nil && len(edited) == 0
 }
 
 // wanted fetches exactly the version of a lock file.

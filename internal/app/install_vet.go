@@ -169,7 +169,7 @@ func (c *Candidate) compare(context.Context) error {
 		return err
 	}
 	c.Findings = scan.Package(scan.Input{Manifest: c.Manifest, Tools: c.Tools, Texts: texts})
-	if c.Old == nil {
+	if c.Old == nil || c.Old.Digest == c.Pin.Digest {
 		return nil
 	}
 	old, err := c.app.installs.store.Pinned(c.Old.Pin)

@@ -234,7 +234,9 @@ func (s *installs) pack(in keep.Installed) *installedPack {
 // name gives each tool the name under which it is registered: its own, or
 // PACKAGE__TOOL where it would clash with one of ours or of another package.
 // Both of two packages that clash are named so: neither can take a name that
-// the other was known by.
+// the other was known by. A tool whose own name looks like that is named so
+// always: packages have no underscore in their names, so what stands before the
+// first two of a registered name is whose it is.
 func (s *installs) name(packs []*installedPack) {
 	count := map[string]int{}
 	for _, p := range packs {
@@ -251,7 +253,7 @@ func (s *installs) name(packs []*installedPack) {
 	for _, p := range packs {
 		for _, t := range p.tools {
 			n, fold := t.Name, strings.ToLower(t.Name)
-			if count[fold] > 1 || taken[fold] || host.Reserved(t.Name) {
+			if count[fold] > 1 || taken[fold] || host.Reserved(t.Name) || strings.Contains(t.Name, "__") {
 				n = p.manifest.Name + "__" + t.Name
 			}
 			p.names = append(p.names, n)

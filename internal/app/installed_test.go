@@ -286,3 +286,33 @@ func listing(t *testing.T, root string) (out []string) {
 	}
 	return out
 }
+
+// TestNobodyTakesTheNameOfAnothersTool: PACKAGE__TOOL is the package's own name
+// for its tool, whatever others call theirs.
+func TestNobodyTakesTheNameOfAnothersTool(t *testing.T) {
+	m := newMachine(t)
+	a := m.open()
+	for name, tool := range map[string]string{"one": "say", "two": "say", "imp": "two__say"} {
+		ref := m.folder(name, netModule)
+		file := filepath.Join(ref.Location, "elf.toml")
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b = bytes.Replace(b, []byte("[[tools]]\nname = \""+name), []byte("[[tools]]\nname = \""+tool), 1)
+		if err := os.WriteFile(file, b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		m.install(a, ref)
+	}
+	for name, of := range map[string]string{"one__say": "one", "two__say": "two", "imp__two__say": "imp"} {
+		if spec, ok := a.Registry.Spec(name); !ok || spec.Origin.Name != of {
+			t.Errorf("%s is not the tool of %s, but of %q", name, of, spec.Origin.Name)
+		}
+	}
+	for _, p := range a.Packages() {
+		if p.Name == "imp" && !slices.Equal(p.Tools, []string{"imp__two__say"}) {
+			t.Errorf("the list calls it %q", p.Tools)
+		}
+	}
+}

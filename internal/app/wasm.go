@@ -287,8 +287,12 @@ func (a *App) Packages() []Package {
 		if p.installed != nil {
 			row.Source = p.installed.in.Source
 		}
-		for _, t := range p.tools {
-			row.Tools = append(row.Tools, t.Name)
+		for i, t := range p.tools {
+			name := t.Name
+			if p.installed != nil {
+				name = p.installed.names[i] // as it is called
+			}
+			row.Tools = append(row.Tools, name)
 		}
 		for _, n := range p.manifest.Needs {
 			row.Needs = append(row.Needs, policy.Grant{Cap: n.Cap, Scope: n.Scope}.String())
