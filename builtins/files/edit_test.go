@@ -83,7 +83,7 @@ func TestEditRefusals(t *testing.T) {
 		{"E19 ambiguous", "x=1\ny=2\nx=1\n", "x=1", "x=3", []string{"2 times", "lines 1 and 3", "replace_all"}},
 		{"same", "a\n", "a", "a", []string{"the same"}},
 		{"line ends only", "a\r\nb\r\n", "a\nb", "a\r\nb", []string{"only in line ends"}},
-		{"case", "Hello\n", "hello", "x", []string{"upper and lower case"}},
+		{"case", "Hello\n", "hello", "x", []string{"upper and lower case differ at line 1"}},
 		{"lone cr", "a\rb\n", "a\nb", "x", []string{"lone carriage returns"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

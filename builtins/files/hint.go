@@ -52,8 +52,8 @@ func cause(text, old []byte, p names) string {
 	if lines := spaceMatches(text, old); len(lines) > 0 {
 		return fmt.Sprintf("Only white space differs at line %s: check tabs, spaces and indentation.", join(lines))
 	}
-	if i := bytes.Index(bytes.ToLower(text), bytes.ToLower(old)); i >= 0 {
-		return "Only upper and lower case differ at one place in the file."
+	if i := indexFolded(text, old, unicode.ToLower); i >= 0 {
+		return fmt.Sprintf("Only upper and lower case differ at line %d.", lineAt(text, i))
 	}
 	return ""
 }

@@ -150,7 +150,9 @@ func (r *room) page(ctx context.Context, s *source, from int, b bounds) (page, i
 		} else if from > 1 {
 			res = abi.Errorf("%s %d is past the end of %s: the file is empty.", r.names.offset, from, s.show)
 		}
-		r.state.Saw(s.name, s.stamp())
+		if found == 0 { // a range past the end shows nothing of the file
+			r.state.Saw(s.name, s.stamp())
+		}
 		return page{}, 0, &res, nil
 	}
 	total := from - 1 + len(p.lines)

@@ -45,6 +45,7 @@ func TestR05PastTheEnd(t *testing.T) {
 	b.put("five.txt", numberedLines(5))
 	b.put("empty.txt", "")
 	b.fails("Read", args{"path": "five.txt", "offset": 100}, "offset 100 is past the end", "5 lines")
+	b.fails("Edit", args{"path": "five.txt", "old_string": "1", "new_string": "x"}, "was not read")
 	b.fails("Read", args{"path": "five.txt", "offset": 6}, "offset 6 is past the end", "5 lines")
 	b.fails("ReadFile", args{"path": "five.txt", "line": 6}, "line 6 is past the end", "5 lines")
 	b.fails("Read", args{"path": "five.txt", "offset": 1_000_000_000}, "past the end")

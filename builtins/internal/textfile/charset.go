@@ -111,7 +111,7 @@ var candidates = [...]candidate{
 	{"ISO-8859-5", charmap.ISO8859_5, in(cyrillic), 0.5, true},
 	{"windows-1253 or ISO-8859-7", charmap.ISO8859_7, in(greek), 0.55, true},
 	{"windows-1255 or ISO-8859-8", charmap.Windows1255, in(hebrew), 0.6, true},
-	{"windows-1256", charmap.Windows1256, in(arabic), 0.55, true},
+	{"windows-1256 or ISO-8859-6", charmap.Windows1256, in(arabic), 0.55, true},
 	{"Shift_JIS", japanese.ShiftJIS, japan, 0.45, false},
 	{"EUC-JP", japanese.EUCJP, japan, 0.45, false},
 	{"GBK", simplifiedchinese.GBK, in(hanzi), 0.4, false},
@@ -151,10 +151,15 @@ func (c candidate) score(b []byte) float64 {
 	if err != nil {
 		return 0
 	}
-	hits, other, bad := 0, 0, 0
+	hits, other, bad, odd := 0, 0, 0, 0
+	var before rune
 	for len(text) > 0 {
 		r, n := utf8.DecodeRune(text)
 		text = text[n:]
+		if unicode.IsUpper(r) && unicode.IsLower(before) && r >= utf8.RuneSelf {
+			odd++ // as where another charset has the small letter
+		}
+		before = r
 		switch {
 		case r < utf8.RuneSelf:
 		case r == utf8.RuneError:
@@ -170,7 +175,7 @@ func (c candidate) score(b []byte) float64 {
 			other++
 		}
 	}
-	if hits < evidence {
+	if hits < evidence || c.alphabet && odd*50 > hits {
 		return 0
 	}
 	return float64(hits) / float64(hits+other) / c.share

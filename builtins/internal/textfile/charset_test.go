@@ -26,6 +26,25 @@ var charsetTexts = map[string]string{
 	"co": "// 设置缓冲区的大小\nint size = 4096; /* 默认值 */\nchar *name = NULL; // 文件名，可以为空\nreturn read_all(fd, size); // 读取全部内容并返回长度\n",
 }
 
+// Charsets that resemble one that is known are not taken for it.
+func TestCharsetsAlikeAreToldApart(t *testing.T) {
+	for want, c := range map[string]struct {
+		enc  encoding.Encoding
+		text string
+	}{
+		"windows-1256 or ISO-8859-6": {charmap.ISO8859_6, "يقرأ البرنامج الملف سطرا سطرا ويبلغ عن عدد الكلمات التي تم العثور عليها.\n"},
+		unknownCharset:               {charmap.MacintoshCyrillic, charsetTexts["ru"]},
+	} {
+		raw, err := c.enc.NewEncoder().Bytes([]byte(c.text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := Sniff(raw, true); v.Encoding != Legacy || v.Name != want {
+			t.Errorf("%s is taken for %s, want %s", c.enc, v.Name, want)
+		}
+	}
+}
+
 // A charset is named right or not at all, whatever the length of the text.
 func TestCharsetIsNeverWrong(t *testing.T) {
 	for _, c := range []struct {
