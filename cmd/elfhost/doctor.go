@@ -86,7 +86,7 @@ func diagnose(ctx context.Context, offline bool) []finding {
 	}
 	defer a.Close(context.WithoutCancel(ctx))
 	out = append(out, policyFindings(a, paths)...)
-	out = append(out, kernel(a), compiler(), auditFinding(paths))
+	out = append(out, kernel(ctx, a), compiler(), auditFinding(paths))
 	out = append(out, pluginFindings(a), secretFinding(a), modelFinding(ctx, a))
 	return out
 }
@@ -145,8 +145,8 @@ func policyFindings(a *app.App, paths config.Paths) []finding {
 }
 
 // kernel says what holds the programs that Bash and exec run.
-func kernel(a *app.App) finding {
-	sb := a.Runner.Sandbox
+func kernel(ctx context.Context, a *app.App) finding {
+	sb := a.Runner.Sandbox.Verify(ctx)
 	f := finding{Name: "kernel sandbox", OK: sb.Kind != "", Says: "programs run under " + sb.Kind}
 	var why []string
 	for _, r := range sb.Tried {

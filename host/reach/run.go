@@ -107,11 +107,18 @@ func (r *Runner) Start(ctx context.Context, rights policy.Rights, p Program) (*J
 	if err := r.prepare(ctx, rights, &p); err != nil {
 		return nil, err
 	}
-	cmd, clean, err := r.Sandbox.command(p)
+	box := r.Sandbox.Verify(ctx)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if box.Kind == "" && r.Sandbox.Kind != "" { // nothing runs unheld that was to be held
+		return nil, fmt.Errorf("the kernel sandbox %s worked a while ago and does not any more, and no other does; a new session finds out what can be done: %w", r.Sandbox.Kind, abi.ErrUnavailable)
+	}
+	cmd, clean, err := box.command(p)
 	if err != nil {
 		return nil, fmt.Errorf("preparing the sandbox: %w", err)
 	}
-	j := &Job{cmd: cmd, sandbox: r.Sandbox.Kind, clean: clean}
+	j := &Job{cmd: cmd, sandbox: box.Kind, clean: clean}
 	if j.sandbox == "" {
 		j.sandbox = "none"
 	}

@@ -14,6 +14,8 @@ type Sandbox struct {
 
 	bwrap  string // path of the program
 	system []bind // as it was when the rung was tried
+
+	recalled *recalled // nil: it was tried by this process
 }
 
 // Rung is one way to hold a program.

@@ -3,10 +3,13 @@ package reach
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -69,6 +72,40 @@ func try(ctx context.Context, kind string) (Sandbox, string, string) {
 		return Sandbox{}, strings.TrimSpace(firstLine(said.String()) + " (" + err.Error() + ")"), fix
 	}
 	return s, "", ""
+}
+
+// sandboxFacts is a digest of what decides which rung works: the kernel and its
+// switches, who runs and with what, where, and the programs.
+func sandboxFacts() string {
+	h := sha256.New()
+	for _, file := range []string{
+		"/proc/sys/kernel/random/boot_id", "/proc/version", "/proc/self/cgroup", "/proc/self/attr/current", "/proc/self/uid_map", "/sys/kernel/security/lsm",
+		"/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "/proc/sys/kernel/unprivileged_userns_clone", "/proc/sys/user/max_user_namespaces",
+	} {
+		data, _ := os.ReadFile(file) // what is not there is a fact as well
+		fmt.Fprintf(h, "%s %q\n", file, data)
+	}
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(status)) {
+		if name, _, _ := strings.Cut(line, ":"); slices.Contains([]string{"Uid", "Gid", "CapInh", "CapPrm", "CapEff", "CapBnd", "NoNewPrivs", "Seccomp", "Seccomp_filters"}, name) {
+			fmt.Fprint(h, line)
+		}
+	}
+	for _, ns := range []string{"user", "mnt", "pid", "net", "cgroup"} {
+		link, _ := os.Readlink("/proc/self/ns/" + ns)
+		fmt.Fprintln(h, link)
+	}
+	exe, _ := self()
+	bwrap, _ := exec.LookPath("bwrap")
+	for _, file := range []string{exe, bwrap, "/usr/bin/true", "/bin/true"} {
+		var st syscall.Stat_t
+		_ = syscall.Stat(file, &st)
+		fmt.Fprintln(h, file, st.Dev, st.Ino, st.Mode, st.Uid, st.Size, st.Mtim, st.Ctim)
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 func firstLine(s string) string {

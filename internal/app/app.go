@@ -135,7 +135,6 @@ func (o Options) env() func(string) string {
 
 func (a *App) open(ctx context.Context) error {
 	a.kernel = make(chan reach.Sandbox, 1)
-	go func() { a.kernel <- reach.ProbeSandbox(ctx) }()
 	for _, step := range []func(context.Context) error{
 		a.findPlaces, a.loadInstalled, a.openSessions, a.readRules, a.openAudit, a.openBrokers, a.openGate, a.openLoader, a.register, a.follow,
 	} {
@@ -146,7 +145,7 @@ func (a *App) open(ctx context.Context) error {
 	return nil
 }
 
-func (a *App) findPlaces(context.Context) error {
+func (a *App) findPlaces(ctx context.Context) error {
 	if a.opt.Paths != nil {
 		a.Paths = *a.opt.Paths
 	} else {
@@ -156,6 +155,7 @@ func (a *App) findPlaces(context.Context) error {
 		}
 		a.Paths = p
 	}
+	go func() { a.kernel <- reach.RecallSandbox(ctx, filepath.Join(a.Paths.Cache, "sandbox")) }()
 	dir, err := Workspace(a.opt.Dir)
 	if err != nil {
 		return err
