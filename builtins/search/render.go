@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/elfhost/elfhost/abi"
 )
@@ -17,8 +18,9 @@ type layout struct {
 	only    bool
 	replace *string // put in place of what matched
 	trim    bool
-	columns int // bytes of a line; 0: no limit
-	limit   int // lines in all, context included
+	columns int  // bytes of a line, past which it is left out; 0: no limit
+	preview bool // show the start of such a line
+	limit   int  // lines in all, context included
 	display func(name string) string
 }
 
@@ -103,12 +105,40 @@ func (l layout) line(b *strings.Builder, name string, h hit, m *matcher) {
 		if l.trim {
 			text = bytes.TrimLeft(text, " \t")
 		}
+		if short, ok := l.tooLong(text, h); ok {
+			b.WriteString(short + "\n")
+			continue
+		}
 		b.WriteString(clean(text))
 		if h.size > shownLine && !l.only {
 			fmt.Fprintf(b, " [line of %d bytes]", h.size)
 		}
 		b.WriteByte('\n')
 	}
+}
+
+// tooLong is what stands for a line that max-columns leaves out, as ripgrep
+// writes it. A whole line counts with its newline.
+func (l layout) tooLong(text []byte, h hit) (string, bool) {
+	size := h.size + 1
+	if (l.only || l.replace != nil) && !h.context {
+		size = len(text)
+	}
+	switch {
+	case l.columns == 0 || size <= l.columns:
+		return "", false
+	case l.preview:
+		n := min(l.columns, len(text))
+		for n > 0 && n < len(text) && !utf8.RuneStart(text[n]) {
+			n--
+		}
+		return clean(text[:n]) + " [... omitted end of long line]", true
+	case h.context:
+		return "[Omitted long context line]", true
+	case !l.only && (l.column || l.replace != nil):
+		return fmt.Sprintf("[Omitted long line with %d matches]", max(len(h.spans), 1)), true
+	}
+	return "[Omitted long matching line]", true
 }
 
 // clean makes bytes fit for a model: what is not UTF-8 becomes U+FFFD.

@@ -84,7 +84,7 @@ func flags() []flag {
 		{'p', "pretty", false, on(func(c *rgCommand) { c.heads, c.numbers = &yes, true })},
 		{0, "trim", false, on(func(c *rgCommand) { c.trim = true })},
 		{'M', "max-columns", true, number(func(c *rgCommand, n int) { c.layout.columns = n })},
-		{0, "max-columns-preview", false, nothing},
+		{0, "max-columns-preview", false, on(func(c *rgCommand) { c.preview = true })},
 		{'g', "glob", true, text(func(c *rgCommand, v string) { c.globs = append(c.globs, v) })},
 		{0, "iglob", true, text(func(c *rgCommand, v string) { c.iglobs = append(c.iglobs, v) })},
 		{'t', "type", true, text(func(c *rgCommand, v string) { c.types = append(c.types, v) })},

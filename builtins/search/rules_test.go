@@ -330,6 +330,12 @@ func TestRGFlags(t *testing.T) {
 		{[]string{"-S", "func", "-l", "--max-depth=1"}, "a.go\nc.md"},
 		{[]string{"--trim", "-INF", "println(\"x\")"}, "println(\"x\")"},
 		{[]string{"-q", "func"}, "There are matches."},
+		{[]string{"-M", "8", "-I", "func"}, "[Omitted long matching line]\n# func\n[Omitted long matching line]"},
+		{[]string{"-M", "6", "-o", "-I", "func.*\\{", "a.go"}, "[Omitted long matching line]"},
+		{[]string{"-M", "6", "--max-columns-preview", "func", "a.go"}, "func m [... omitted end of long line]"},
+		{[]string{"-M", "6", "--vimgrep", "func", "a.go"}, "a.go:1:1:[Omitted long line with 1 matches]"},
+		{[]string{"-M", "6", "-A1", "func", "a.go"}, "[Omitted long matching line]\n[Omitted long context line]"},
+		{[]string{"-M", "0", "func", "a.go"}, "func main() {"},
 		{[]string{"--sort", "path", "--color", "never", "-l", "--", "func"}, "a.go\nc.md\nsub/b.go"},
 		{[]string{"--files-without-match", "main"}, "c.md\nsub/b.go"},
 	} {

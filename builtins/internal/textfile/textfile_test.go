@@ -60,3 +60,23 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// Two ASCII letters side by side are a Chinese character in UTF-16: a zero byte
+// among letters does not make them one.
+func TestLettersAroundAZeroByteAreNotUTF16(t *testing.T) {
+	for _, s := range []string{"needle\x00bin", "needles\x00bin", "key\x00value\x00name\x00text", "abcdefgh\x00\n", "int main\x00printf"} {
+		if v := Sniff([]byte(s), true); v.Encoding != Binary {
+			t.Errorf("%q is taken for %s", s, v.Name)
+		}
+	}
+	for s, want := range map[string]Encoding{
+		"h\x00i\x00\x2d\x4e\n\x00":                     UTF16LE, // hi中
+		"\x4e\x2d\x65\x87\x00\n":                       UTF16BE, // 中文
+		"\x00a\x00 \x4e\x2d\x00 \x00b\x00\n":           UTF16BE,
+		"\x2d\x4e\x87\x65\x2d\x4e\x87\x65\r\x00\n\x00": UTF16LE,
+	} {
+		if v := Sniff([]byte(s), true); v.Encoding != want {
+			t.Errorf("%q is taken for %s", s, v.Name)
+		}
+	}
+}

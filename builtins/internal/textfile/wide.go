@@ -30,7 +30,25 @@ func wide(head []byte) (Encoding, bool) {
 	if len(head) < 4 || wrong*10 > right || !printable(head, enc) {
 		return 0, false
 	}
-	return enc, true
+	return enc, !bytePairs(head)
+}
+
+// bytePairs reports ASCII with a few zero bytes in it: two letters side by side
+// are a Chinese character, too.
+func bytePairs(head []byte) bool {
+	pairs, narrow := 0, 0
+	for i := 0; i+1 < len(head); i += 2 {
+		a, b := head[i], head[i+1]
+		switch {
+		case a == 0 || b == 0:
+			narrow++
+		case a < 0x80 && b < 0x80:
+			pairs++
+		default:
+			return false
+		}
+	}
+	return pairs > narrow
 }
 
 func printable(b []byte, enc Encoding) bool {
