@@ -59,6 +59,7 @@ func (f *authorFlags) secret(ctx context.Context, s streams, question string) ([
 // authorFault gives an error of keeping a hub its code.
 func authorFault(err error) error {
 	var f *fault.Error
+	var disk *fs.PathError
 	switch {
 	case err == nil || errors.As(err, &f) || errors.Is(err, context.Canceled):
 		return err
@@ -74,6 +75,8 @@ func authorFault(err error) error {
 		return fault.Wrap("E1601", "", err)
 	case errors.Is(err, hub.ErrExists), errors.Is(err, abi.ErrInvalid), errors.Is(err, fs.ErrNotExist):
 		return fault.Wrap("E1001", "", err)
+	case errors.As(err, &disk): // full, or not ours to write
+		return fault.Wrap("E1501", "the hub is as it was; make room, or look at its folder's owner and mode", err)
 	}
 	return fault.Wrap("E1603", "", err)
 }

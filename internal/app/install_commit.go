@@ -55,9 +55,12 @@ func (c *Candidate) Commit(ctx context.Context, grants []policy.Grant, progress 
 func (c *Candidate) Store(ctx context.Context) error {
 	err := c.commit(ctx, func(l *keep.Lock) {
 		c.dropUnasked(l)
-		if old, ok := l.Find(c.Manifest.Name); ok && old.Digest != c.Pin.Digest {
+		switch old, ok := l.Find(c.Manifest.Name); {
+		case ok && old.Digest != c.Pin.Digest:
 			pin := c.Pin
 			old.Update = &pin
+			return
+		case ok && old.Disabled != Unasked: // somebody agreed meanwhile
 			return
 		}
 		p := l.Put(c.Manifest.Name, c.Pin)
@@ -81,7 +84,8 @@ func (c *Candidate) dropUnasked(l *keep.Lock) {
 func (c *Candidate) commit(ctx context.Context, edit func(*keep.Lock)) error {
 	err := c.stage.Commit(ctx, keep.Pinned{Manifest: c.Manifest, Tools: c.Tools}, func(l *keep.Lock) error {
 		now, ok := l.Find(c.Manifest.Name)
-		if ok != (c.Old != nil) || ok && now.Digest != c.Old.Digest {
+		same := ok && now.Digest == c.Pin.Digest // another process took these very bytes in, too
+		if !same && (ok != (c.Old != nil) || ok && now.Digest != c.Old.Digest) {
 			return keep.ErrStale
 		}
 		if have, ok := l.Publishers[c.Pin.Publisher]; ok && c.Pin.Publisher != "" && have != c.Pin.Signer {

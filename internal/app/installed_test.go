@@ -316,3 +316,46 @@ func TestNobodyTakesTheNameOfAnothersTool(t *testing.T) {
 		}
 	}
 }
+
+// TestInstallsOfTheSameAtOnce: whoever waited finds the very bytes there, and
+// is done; whoever looked at another state is told.
+func TestInstallsOfTheSameAtOnce(t *testing.T) {
+	m := newMachine(t)
+	a, b := m.open(), m.open()
+	ref := m.folder("say", netModule)
+	prepare := func(a *app.App) *app.Candidate {
+		t.Helper()
+		c, err := a.Prepare(t.Context(), ref, app.InstallOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	first, second, third, other := prepare(a), prepare(b), prepare(b), func() *app.Candidate {
+		file := filepath.Join(ref.Location, "elf.toml")
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, bytes.Replace(text, []byte("1.0.0"), []byte("1.1.0"), 1), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return prepare(b)
+	}()
+	if err := first.Commit(t.Context(), first.Asked(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Store(t.Context()); err != nil {
+		t.Errorf("storing the same: %v", err)
+	}
+	if in, err := a.PackageNamed("say"); err != nil || in.Disabled != "" || len(in.Grants) != 1 {
+		t.Errorf("what was agreed to is %q with %q: %v", in.Disabled, in.Grants, err)
+	}
+	if err := third.Commit(t.Context(), third.Asked(), nil); err != nil {
+		t.Errorf("installing the same: %v", err)
+	}
+	if err := other.Commit(t.Context(), other.Asked(), nil); err == nil {
+		t.Error("an update was installed as if it were new")
+	}
+}
