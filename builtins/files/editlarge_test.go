@@ -3,6 +3,7 @@ package files
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -78,6 +79,9 @@ func TestLargeEditsAreLikeSmallOnes(t *testing.T) {
 // A large file that changes between the search and the rename stays as it is,
 // and so does one that shrinks while it is copied.
 func TestLargeEditLosesNoChange(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows replaces no file that is open")
+	}
 	b := newBench(t)
 	text := "NEEDLE\n" + strings.Repeat("some line of text\n", largeEdit/16)
 	for name, change := range map[string]func(path string) error{

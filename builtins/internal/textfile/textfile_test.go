@@ -64,7 +64,7 @@ func FuzzDecode(f *testing.F) {
 // Two ASCII letters side by side are a Chinese character in UTF-16: a zero byte
 // among letters does not make them one.
 func TestLettersAroundAZeroByteAreNotUTF16(t *testing.T) {
-	for _, s := range []string{"needle\x00bin", "needles\x00bin", "key\x00value\x00name\x00text", "abcdefgh\x00\n", "int main\x00printf"} {
+	for _, s := range []string{"needle\x00bin", "needles\x00bin", "key\x00value\x00name\x00text", "abcdefgh\x00\n", "int main\x00printf", "a b\x00c", "ab\x00\n"} {
 		if v := Sniff([]byte(s), true); v.Encoding != Binary {
 			t.Errorf("%q is taken for %s", s, v.Name)
 		}

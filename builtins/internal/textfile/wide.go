@@ -48,7 +48,7 @@ func bytePairs(head []byte) bool {
 			return false
 		}
 	}
-	return pairs > narrow
+	return pairs >= narrow && pairs > 0
 }
 
 func printable(b []byte, enc Encoding) bool {
