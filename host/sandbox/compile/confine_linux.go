@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"syscall"
 
 	seccomp "github.com/elastic/go-seccomp-bpf"
@@ -46,18 +47,32 @@ func confine(dir string) error {
 	if !seccomp.Supported() {
 		return nil
 	}
+	names := forbidden
+	if runtime.GOARCH == "amd64" { // elsewhere these are not
+		names = append(names[:len(names):len(names)], "fork", "vfork")
+	}
 	return seccomp.LoadFilter(seccomp.Filter{
 		NoNewPrivs: true,
 		Flag:       seccomp.FilterFlagTSync,
 		Policy: seccomp.Policy{
 			DefaultAction: seccomp.ActionAllow,
 			Syscalls: []seccomp.SyscallGroup{
-				{Action: seccomp.ActionErrno, Names: forbidden},
+				{Action: seccomp.ActionErrno, Names: names},
 				{Action: seccomp.ActionErrno, NamesWithCondtions: elsewhere(os.Getpid())},
+				{Action: seccomp.ActionErrno, NamesWithCondtions: forks},
+				// Its flags lie in memory, where no filter sees them. The C library
+				// makes threads by clone where this is not there.
+				{Action: seccomp.ActionErrno | seccomp.Action(unix.ENOSYS), Names: []string{"clone3"}},
 			},
 		},
 	})
 }
+
+// forks are what would make a process rather than a thread: it would outlive
+// the wall clock, which ends the compiler alone.
+var forks = []seccomp.NameWithConditions{{Name: "clone", Conditions: seccomp.ArgumentConditions{
+	{Argument: 0, Operation: seccomp.BitsNotSet, Value: unix.CLONE_THREAD},
+}}}
 
 // elsewhere forbids what the Go runtime does to its own process when it is
 // meant for another one: signals to threads (its preemption), and limits.

@@ -6,9 +6,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -44,6 +47,8 @@ func probe(dir string) int {
 	report("signal", syscall.Tgkill(parent, parent, syscall.SIGURG))
 	report("limits", unix.Prlimit(parent, unix.RLIMIT_NOFILE, nil, new(unix.Rlimit)))
 	report("preemption", preempted())
+	report("fork", forked())
+	report("threads", threads())
 	report("output", os.WriteFile(filepath.Join(dir, "code"), []byte("x"), 0o600))
 	return 0
 }
@@ -51,6 +56,32 @@ func probe(dir string) int {
 // preempted sends the runtime's own signal to a thread of this process, which
 // must go on working: Go's preemption needs it.
 func preempted() error { return syscall.Tgkill(os.Getpid(), syscall.Gettid(), syscall.SIGURG) }
+
+// forked makes a process that does nothing and ends. The flags are those of
+// fork; nothing of Go's may run in it.
+func forked() error {
+	pid, _, errno := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
+	switch {
+	case errno != 0:
+		return errno
+	case pid == 0:
+		syscall.RawSyscall(syscall.SYS_EXIT_GROUP, 0, 0, 0)
+	}
+	return nil
+}
+
+// threads makes more than there are, which the compiler does.
+func threads() error {
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			runtime.LockOSThread() // it is not given back: the thread ends with the goroutine
+			time.Sleep(10 * time.Millisecond)
+		})
+	}
+	all.Wait()
+	return nil
+}
 
 func TestChildIsConfined(t *testing.T) {
 	self, err := os.Executable()
@@ -65,7 +96,7 @@ func TestChildIsConfined(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	want := map[string]string{"read": "refused", "write": "refused", "network": "refused", "exec": "refused", "signal": "refused", "limits": "refused", "preemption": "done", "output": "done"}
+	want := map[string]string{"read": "refused", "write": "refused", "network": "refused", "exec": "refused", "signal": "refused", "limits": "refused", "fork": "refused", "threads": "done", "preemption": "done", "output": "done"}
 	if _, err := os.Stat("/sys/kernel/security/landlock"); err != nil && strings.Contains(string(out), "read done") {
 		t.Log("this kernel has no Landlock: files are not checked")
 		delete(want, "read")
