@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/elfhost/elfhost/abi"
@@ -330,6 +331,41 @@ func TestThinkingByModel(t *testing.T) {
 	} {
 		if got := (&Model{id: id}).adaptive(); got != want {
 			t.Errorf("%s: adaptive %v", id, got)
+		}
+	}
+}
+
+// Amid tool calls that were made without thinking, or by another provider,
+// the API refuses a budget for it.
+func TestThinkingDoesNotBeginAmidCalls(t *testing.T) {
+	c := model.Call{ID: "a", Name: "Read", Args: "{}"}
+	thought := model.Block{Thinking: &model.Thinking{Text: "hm"}}
+	foreign, own := thought, thought
+	foreign.Native = &model.Native{Provider: "other", Data: json.RawMessage(`{"type":"thinking"}`)}
+	own.Native = &model.Native{Provider: Name, Data: json.RawMessage(`{"type":"thinking","thinking":"hm","signature":"c2ln"}`)}
+	for name, k := range map[string]struct {
+		before []model.Block
+		ended  bool // the calls are answered and done with
+		thinks bool
+	}{
+		"without": {nil, false, false},
+		"foreign": {[]model.Block{foreign}, false, false},
+		"own":     {[]model.Block{own}, false, true},
+		"ended":   {nil, true, true},
+	} {
+		done := abi.TextBlock("done")
+		messages := []model.Message{
+			model.User(abi.TextBlock("go")),
+			{Role: model.RoleAssistant, Blocks: append(k.before, model.Block{Call: &c})},
+			{Role: model.RoleTool, Blocks: []model.Block{{Result: &model.CallResult{ID: "a", Name: "Read", Result: abi.Text("x")}}}},
+		}
+		if k.ended {
+			messages = append(messages, model.Message{Role: model.RoleAssistant, Blocks: []model.Block{{Content: &done}}}, model.User(abi.TextBlock("again")))
+		}
+		var p sdk.MessageNewParams
+		(&Model{id: "claude-sonnet-4-5"}).think(&p, model.Request{Effort: model.EffortLow, Messages: messages})
+		if got := p.Thinking.OfEnabled != nil; got != k.thinks {
+			t.Errorf("%s: thinking %v", name, got)
 		}
 	}
 }
