@@ -60,8 +60,8 @@ func (f *acpFlags) run(ctx context.Context, s streams) error {
 	if f.dialect != "tinyelf" && f.dialect != "acp" {
 		return fault.New("E1001", "", "--dialect is tinyelf or acp, not %q", f.dialect)
 	}
-	if f.maxSteps < 0 || f.maxCost < 0 {
-		return fault.New("E1001", "leave it out for the configured value", "--max-steps and --max-cost are not negative")
+	if err := checkLimits(f.maxSteps, f.maxCost); err != nil {
+		return err
 	}
 	if term.IsTerminal(s.in) {
 		fmt.Fprintln(s.err, "elfhost: an editor starts this and speaks with it: `elfhost acp config CLIENT` prints what it needs. Ctrl-C leaves.")

@@ -49,6 +49,9 @@ func (f *chatFlags) run(ctx context.Context, s streams) error {
 	if err := checkKept(f.kept); err != nil {
 		return err
 	}
+	if err := checkLimits(f.maxSteps, f.maxCost); err != nil {
+		return err
+	}
 	style := term.StyleOf(s.out, os.Getenv)
 	return chat.Run(ctx, chat.Options{
 		In: s.in, Out: s.out, Style: style, Kept: f.kept, Model: f.model,

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strings"
 
@@ -64,6 +65,15 @@ func (f *runFlags) flags(c *cobra.Command) {
 	fl.BoolVar(&f.receipts, "receipts", false, "show the receipts of sandboxed calls")
 }
 
+// checkLimits checks what flags say about them. What is no number would be
+// no limit.
+func checkLimits(steps int, cost float64) error {
+	if steps < 0 || cost < 0 || math.IsNaN(cost) {
+		return fault.New("E1001", "leave it out for the configured value", "--max-steps and --max-cost are numbers that are not negative")
+	}
+	return nil
+}
+
 func (f *runFlags) run(ctx context.Context, s streams, prompt string) error {
 	r, err := f.renderer(s)
 	if err != nil {
@@ -72,8 +82,8 @@ func (f *runFlags) run(ctx context.Context, s streams, prompt string) error {
 	if err := checkKept(f.kept); err != nil {
 		return err
 	}
-	if f.maxSteps < 0 || f.maxCost < 0 {
-		return fault.New("E1001", "leave it out for the configured value", "--max-steps and --max-cost are not negative")
+	if err := checkLimits(f.maxSteps, f.maxCost); err != nil {
+		return err
 	}
 	content, err := promptOf(s, prompt, f.kept.Continue || f.kept.Resume != "")
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -44,9 +45,10 @@ func (a *App) openBrokers(context.Context) error {
 		a.HTTP.TLS = tls
 	}
 	if why := a.Offline(); why != "" {
-		a.HTTP.Dial = func(context.Context, string, string) (net.Conn, error) {
-			return nil, errors.New("this session is offline: " + why)
-		}
+		refused := errors.New("this session is offline: " + why)
+		a.HTTP.Dial = func(context.Context, string, string) (net.Conn, error) { return nil, refused }
+		// A name that is looked up has left the machine, too.
+		a.HTTP.Resolve = func(context.Context, string) ([]netip.Addr, error) { return nil, refused }
 	}
 	a.closing(a.HTTP.Close)
 	a.Runner = &reach.Runner{}
