@@ -52,20 +52,26 @@ func (t *trial) bind(tool Tool) {
 // may be asked about more.
 func (g *Gate) grantsOf(tool Tool, s Spec) (policy.Grants, bool) {
 	var given policy.Grants
+	n, needs := tool.(Needer)
 	switch s.Origin.Source {
 	case Builtin:
 		given = g.own(s)
 	case Bundled, Plugin:
+		if !needs {
+			return policy.Grants{}, false
+		}
+		// To find out what was granted takes files, and none of it counts here.
+		if all := n.Needs(); all.Nothing() {
+			return all, true
+		}
 		if g.Granted != nil {
 			given = g.Granted(s.Origin)
 		}
 	default:
 		return policy.Grants{}, false // an MCP server acts elsewhere
 	}
-	if n, ok := tool.(Needer); ok {
+	if needs {
 		given = n.Needs().Meet(given)
-	} else if s.Origin.Source != Builtin {
-		return policy.Grants{}, false
 	}
 	if s.Origin.Source == Plugin {
 		return given.Meet(g.Policy.PluginCeiling()), true

@@ -295,3 +295,21 @@ func TestPOL01CeilingOfPlugins(t *testing.T) {
 		}
 	}
 }
+
+// A plugin that needs nothing gets nothing, whatever a file grants it, and
+// nobody is asked about what it did not ask for.
+func TestNoNeeds(t *testing.T) {
+	f, got := web(t, nil, get("https://a.example/x"))
+	looked, p := 0, &person{}
+	g := &Gate{Approver: p, Granted: func(Origin) policy.Grants {
+		looked++
+		return granted(t, netGrant("https://a.example GET"))
+	}}
+	if err := g.Allow(Rule{Pattern: "fetch"}); err != nil {
+		t.Fatal(err)
+	}
+	res := call(t, registry(t, Options{Gate: g}, f), "fetch", `{}`)
+	if len(*got) != 1 || (*got)[0] == nil || looked != 0 || len(p.asked) != 0 {
+		t.Errorf("%v, looked %d times, asked %d: %s", *got, looked, len(p.asked), res.Text())
+	}
+}

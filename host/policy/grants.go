@@ -71,6 +71,12 @@ func FromNeeds(needs []abi.Need) (Grants, error) {
 	return Grants{[]layer{{name: "the manifest", kind: kindNeed, entries: es}}}, nil
 }
 
+// Nothing reports whether these are the needs of a manifest that has none:
+// whatever they are met with, every use is denied for good.
+func (g Grants) Nothing() bool {
+	return slices.ContainsFunc(g.layers, func(l layer) bool { return l.kind == kindNeed && !l.open && len(l.entries) == 0 })
+}
+
 // everywhere reports whether a path's first part names no folder: whatever a
 // person mounts later would be asked for as well (FS-20).
 func everywhere(scope string) bool {
