@@ -87,3 +87,6 @@ func FuzzTable(f *testing.F) {
 		}
 	})
 }
+
+// TestCases runs testdata/cases natively.
+func TestCases(t *testing.T) { pdktest.Cases(t) }

@@ -38,3 +38,6 @@ func TestDiff(t *testing.T) {
 		}
 	}
 }
+
+// TestCases runs testdata/cases natively.
+func TestCases(t *testing.T) { pdktest.Cases(t) }

@@ -96,3 +96,6 @@ func TestWithoutAToken(t *testing.T) {
 		t.Errorf("%q does not say how to have a token", got)
 	}
 }
+
+// TestCases runs testdata/cases natively.
+func TestCases(t *testing.T) { pdktest.Cases(t) }

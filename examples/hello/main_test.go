@@ -12,3 +12,6 @@ func TestHello(t *testing.T) {
 		t.Errorf("got %+v", r)
 	}
 }
+
+// TestCases runs testdata/cases natively.
+func TestCases(t *testing.T) { pdktest.Cases(t) }

@@ -48,3 +48,6 @@ func TestJQ(t *testing.T) {
 		}
 	}
 }
+
+// TestCases runs testdata/cases natively.
+func TestCases(t *testing.T) { pdktest.Cases(t) }

@@ -43,3 +43,6 @@ func TestRepo(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// TestCases runs testdata/cases natively.
+func TestCases(t *testing.T) { pdktest.Cases(t) }

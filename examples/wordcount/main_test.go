@@ -26,3 +26,6 @@ func TestWordcount(t *testing.T) {
 		t.Error("no progress was reported")
 	}
 }
+
+// TestCases runs testdata/cases natively.
+func TestCases(t *testing.T) { pdktest.Cases(t) }

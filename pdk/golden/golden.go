@@ -30,6 +30,7 @@ type Case struct {
 	// What the host answers. There is no other world: a request that HTTP does
 	// not name finds nobody.
 	Files   map[string]string   `json:"files"` // of the workspace, before the call
+	Copy    map[string]string   `json:"copy"`  // likewise: files of the project, by the name in the workspace
 	HTTP    map[string]Response `json:"http"`  // by "URL" or "METHOD URL"
 	Env     map[string]string   `json:"env"`
 	Secrets map[string]string   `json:"secrets"`
@@ -76,6 +77,9 @@ func Read(dir string) ([]Case, error) {
 			return nil, fmt.Errorf("the case %q: %w", name, err)
 		}
 		c, err := Parse(b)
+		if err == nil {
+			err = c.take(dir)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("the case %q: %w", name, err)
 		}
@@ -91,6 +95,10 @@ func readFile(name string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
+	return bounded(f)
+}
+
+func bounded(f *os.File) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(f, maxCase+1))
 	if err == nil && len(b) > maxCase {
 		err = fmt.Errorf("it has more than %d bytes", maxCase)
@@ -121,6 +129,14 @@ func Parse(b []byte) (c Case, err error) {
 	case c.Want == nil && c.Contains == "" && c.JSON == nil && !c.Error && len(c.Written) == 0:
 		return c, errors.New(`it expects nothing: give "want", "contains", "json", "written" or "error"`)
 	}
+	for name := range c.Copy {
+		if _, twice := c.Files[name]; twice {
+			return c, fmt.Errorf("the file %q is in \"files\" and in \"copy\"", name)
+		}
+		if !filepath.IsLocal(filepath.FromSlash(name)) {
+			return c, fmt.Errorf("the file %q lies outside the workspace", name)
+		}
+	}
 	for name := range c.Files {
 		if !filepath.IsLocal(filepath.FromSlash(name)) {
 			return c, fmt.Errorf("the file %q lies outside the workspace", name)
@@ -132,6 +148,33 @@ func Parse(b []byte) (c Case, err error) {
 		}
 	}
 	return c, nil
+}
+
+// take reads what the case copies out of the project in dir.
+func (c *Case) take(dir string) error {
+	if len(c.Copy) == 0 {
+		return nil
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for name, from := range c.Copy {
+		f, err := root.Open(filepath.FromSlash(from))
+		if err != nil {
+			return err
+		}
+		b, err := bounded(f)
+		if err := errors.Join(err, f.Close()); err != nil {
+			return fmt.Errorf("the file %q: %w", from, err)
+		}
+		if c.Files == nil {
+			c.Files = map[string]string{}
+		}
+		c.Files[name] = string(b)
+	}
+	return nil
 }
 
 // place says in which line JSON is wrong.
