@@ -35,7 +35,7 @@ func Foreign(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	b := &foreignBench{w: w, dir: dir, loader: &sandbox.Loader{Dir: filepath.Join(dir, "cache"), Compiler: self}}
-	for _, part := range []func(context.Context) error{b.extism, b.wasi} {
+	for _, part := range []func(context.Context) error{b.extism, b.wasi, b.ironclaw} {
 		if err := part(ctx); err != nil {
 			return err
 		}
