@@ -2,6 +2,8 @@ package outline
 
 import (
 	"fmt"
+	"runtime"
+	"slices"
 	"syscall"
 
 	seccomp "github.com/elastic/go-seccomp-bpf"
@@ -39,12 +41,16 @@ func confine() error {
 	if !seccomp.Supported() {
 		return nil
 	}
+	calls := forbidden
+	if runtime.GOARCH == "amd64" {
+		calls = slices.Concat(forbidden, forbiddenOld)
+	}
 	return seccomp.LoadFilter(seccomp.Filter{
 		NoNewPrivs: true,
 		Flag:       seccomp.FilterFlagTSync,
 		Policy: seccomp.Policy{
 			DefaultAction: seccomp.ActionAllow,
-			Syscalls:      []seccomp.SyscallGroup{{Action: seccomp.ActionErrno, Names: forbidden}},
+			Syscalls:      []seccomp.SyscallGroup{{Action: seccomp.ActionErrno, Names: calls}},
 		},
 	})
 }
@@ -57,5 +63,10 @@ var forbidden = []string{
 	"execve", "execveat", "ptrace", "process_vm_readv", "process_vm_writev", "pidfd_open", "pidfd_getfd", "kill",
 	"mount", "umount2", "pivot_root", "chroot", "chdir", "setns", "unshare", "bpf", "perf_event_open",
 	"keyctl", "add_key", "request_key", "io_uring_setup", "userfaultfd", "init_module", "finit_module",
-	"linkat", "symlinkat", "mknodat", "mkdirat", "unlinkat", "renameat2", "fchmodat", "fchownat", "truncate",
+	"linkat", "symlinkat", "mknodat", "mkdirat", "unlinkat", "renameat", "renameat2", "fchmodat", "fchownat", "truncate",
+}
+
+// forbiddenOld are the older forms of the same, which amd64 still has.
+var forbiddenOld = []string{
+	"open", "creat", "unlink", "rename", "mkdir", "rmdir", "link", "symlink", "mknod", "chmod", "chown", "lchown", "utime", "utimes", "fork", "vfork",
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -164,6 +165,7 @@ func confined(file, addr string) int {
 			return err
 		},
 	}
+	maps.Copy(tries, systemTries(file))
 	for what, try := range tries {
 		if try() == nil {
 			os.Stdout.WriteString("it could " + what + "\n")
