@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -77,9 +78,26 @@ func (f *consent) update(c *cobra.Command, s streams, a *app.App, name string, o
 	}
 	defer cand.Close()
 	if !cand.Change.Grew() && cand.Old.Disabled == "" { // what nobody agreed to yet is asked about
-		return f.commit(c.Context(), s, cand, cand.Carried())
+		if err := f.commit(c.Context(), s, cand, cand.Carried()); err != nil {
+			return err
+		}
+		return printTaken(s, cand.Change)
 	}
 	return f.install(c.Context(), s, cand)
+}
+
+// printTaken says what is different about a version that was taken without a
+// question.
+func printTaken(s streams, c app.Change) error {
+	for _, l := range c.Lines() {
+		if strings.HasSuffix(l, "as before") {
+			continue
+		}
+		if _, err := fmt.Fprintf(s.out, "    %s\n", term.Line(l)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func pluginRollback(s streams) *cobra.Command {

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"archive/zip"
 	"errors"
 	"io/fs"
 	"os"
@@ -107,6 +108,9 @@ func mutateBundle(t *testing.T, o Options, file string, root skillhub.Digest) {
 			got, _, err := fetch(NewSet(o, []Remote{r}), name)
 			if err == nil && !slices.Contains(want, got) {
 				t.Errorf("byte %d of the bundle changed: %s is %q", i, name, got)
+			}
+			if errors.Is(err, zip.ErrChecksum) && !errors.Is(err, skillhub.ErrMismatch) {
+				t.Errorf("byte %d of the bundle changed: %v is no mismatch", i, err)
 			}
 		}
 	}

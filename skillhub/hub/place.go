@@ -2,6 +2,7 @@ package hub
 
 import (
 	"archive/zip"
+	"compress/flate"
 	"cmp"
 	"context"
 	"errors"
@@ -180,7 +181,21 @@ func (b *bundle) open(_ context.Context, name string, _ int64) (io.ReadCloser, e
 	if f == nil {
 		return nil, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
 	}
-	return f.Open()
+	r, err := f.Open()
+	return bundled{r}, err
+}
+
+// bundled is a file of a bundle. Damage there is no server that has to be asked
+// again: the bytes are not those that were promised.
+type bundled struct{ io.ReadCloser }
+
+func (b bundled) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	var corrupt flate.CorruptInputError
+	if errors.Is(err, zip.ErrChecksum) || errors.Is(err, zip.ErrFormat) || errors.As(err, &corrupt) {
+		err = fmt.Errorf("%w: the bundle is damaged: %w", skillhub.ErrMismatch, err)
+	}
+	return n, err
 }
 
 func (b *bundle) Close() error { return b.zip.Close() }

@@ -17,8 +17,8 @@ import (
 var ErrUnsigned = errors.New("the package is not signed")
 
 // ReadRelease reads an archive as one that is to be published, and refuses what
-// installing it would refuse: its form, scripts, and a signature that does not
-// hold.
+// installing it would refuse of its form, scripts, and a signature that does not
+// hold. Its module is judged where it is installed.
 func ReadRelease(ctx context.Context, file string) (Release, error) {
 	r, err := readRelease(ctx, file)
 	if err != nil {
