@@ -57,10 +57,6 @@ func (f *serveFlags) run(ctx context.Context, s streams) error {
 	asker := &mcp.Asker{Show: showQuestion}
 	o := app.Options{Approver: asker, Origin: "mcp", Follow: true} // a client sees no session of the person's
 	o.Told = func(text string) { fmt.Fprintf(s.err, "elfhost: %s\n", term.Lines(text)) }
-	if f.noInput {
-		o.Approver = nil
-	}
-	f.noInput = true // standard input is the client's
 	a, err := f.session(ctx, s, o)
 	if err != nil {
 		return err
