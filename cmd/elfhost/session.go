@@ -191,7 +191,7 @@ func sessionExport(s streams) *cobra.Command {
 				if format == "markdown" {
 					write = t.WriteMarkdown
 				}
-				if out == "" {
+				if out == "" || out == "-" {
 					return printTo(s.out, write)
 				}
 				if err := writeOutput(out, 0o600, write); err != nil { // transcripts are private

@@ -26,6 +26,8 @@ var (
 	ErrBadID    = store.ErrBadID
 	ErrNotFound = store.ErrNotFound
 	ErrBusy     = store.ErrBusy
+	ErrDamaged  = store.ErrDamaged
+	ErrNewer    = store.ErrNewer
 )
 
 // CheckID tells whether a text can be the name of a session.

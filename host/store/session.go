@@ -47,7 +47,7 @@ func named(id string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("session %q: %w", id, err)
+	return fmt.Errorf("session %q: %w", id, damage(err))
 }
 
 // Create makes a session and claims it. Created and Updated are set here.

@@ -40,6 +40,7 @@ var (
 	ErrOrder    = errors.New("the record is out of order")
 	ErrState    = errors.New("the call cannot get into this state")
 	ErrNewer    = errors.New("the store was written by a newer elfhost")
+	ErrDamaged  = errors.New("the store is damaged, or is none")
 )
 
 // patience is how long a write waits for another process, before it fails.
@@ -63,7 +64,7 @@ type Store struct {
 func Open(ctx context.Context, path string) (*Store, error) {
 	s, err := open(ctx, path)
 	if err != nil {
-		return nil, fmt.Errorf("opening the store %q: %w", path, err)
+		return nil, fmt.Errorf("opening the store %q: %w", path, damage(err))
 	}
 	return s, nil
 }
@@ -140,6 +141,15 @@ func (s *Store) prepare(ctx context.Context) error {
 func busy(err error) bool {
 	var e *sqlite.Error
 	return errors.As(err, &e) && (e.Code()&0xff == lib.SQLITE_BUSY || e.Code()&0xff == lib.SQLITE_LOCKED)
+}
+
+// damage is ErrDamaged where the engine cannot read its file.
+func damage(err error) error {
+	var e *sqlite.Error
+	if errors.As(err, &e) && (e.Code()&0xff == lib.SQLITE_NOTADB || e.Code()&0xff == lib.SQLITE_CORRUPT) {
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	return err
 }
 
 // Close closes the store. Writers that are still open lose their claims.

@@ -542,7 +542,7 @@ func TestOpeningWhatIsNoStore(t *testing.T) {
 	dir := t.TempDir()
 	junk := filepath.Join(dir, "junk.db")
 	must(t, os.WriteFile(junk, []byte(strings.Repeat("this is no database ", 500)), 0o600))
-	if _, err := Open(context.Background(), junk); err == nil || !strings.Contains(err.Error(), "junk.db") {
+	if _, err := Open(context.Background(), junk); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "junk.db") {
 		t.Errorf("got %v", err)
 	}
 	newer := filepath.Join(dir, "newer.db")

@@ -135,6 +135,10 @@ func SessionFault(err error) error {
 		return fault.Wrap("E1505", "`elfhost session list` shows them", err)
 	case errors.Is(err, archive.ErrBusy):
 		return fault.Wrap("E1506", "wait, or go on with a copy of it: --fork", err)
+	case errors.Is(err, archive.ErrDamaged):
+		return fault.Wrap("E1507", "move the file away, with those beside it that begin with its name: new sessions get a new one. --no-session works without it", err)
+	case errors.Is(err, archive.ErrNewer):
+		return fault.Wrap("E1507", "use the newer elfhost, or --no-session", err)
 	}
 	return err
 }
