@@ -123,6 +123,21 @@ func (k *Skill) described(f frontmatter.Fields) {
 	}
 }
 
+// Told is what a model is told of a skill before it reads it, as its SKILL.md
+// has it: escapes of the fields are undone, and nothing is cleaned. "" is that
+// there is no description, or that the file cannot be read.
+func Told(file []byte) string {
+	d, err := frontmatter.Parse(file)
+	if err != nil {
+		return ""
+	}
+	text, _ := d.Fields.Text("description")
+	if when, _ := d.Fields.Text("when-to-use"); when != "" {
+		text += " " + when
+	}
+	return text
+}
+
 // opening is the first paragraph of a text that is no heading or mark-up.
 func opening(body string) string {
 	var words []string

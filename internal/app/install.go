@@ -50,6 +50,7 @@ type Candidate struct {
 	contents  *packfile.Contents
 	pkg       sandbox.Package // Wasm is nil for a text
 	requested string
+	told      string // of its skill, to the model
 }
 
 // Close gives back what Commit did not take.

@@ -128,7 +128,7 @@ func toolChanges(was, is []abi.ToolDecl) (out []string) {
 // storedTexts are the texts of an installed version; what cannot be read is
 // not there.
 func (a *App) storedTexts(p keep.Pin) []scan.Text {
-	texts, err := scan.Folder(a.installs.store.FS(p.Digest))
+	texts, _, err := textsOf(a.installs.store.FS(p.Digest))
 	if err != nil {
 		return nil
 	}

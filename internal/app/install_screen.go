@@ -129,7 +129,7 @@ func (c *Candidate) brings(s *screen) {
 		s.row(first(i, "tools"), fmt.Sprintf("%s (about %d tokens)  %s", term.Line(t.Name), tokens(t), term.Line(clip(opening(t.Description), 120))))
 	}
 	if c.Pin.Skill != "" {
-		s.row("skill", term.Line(c.Manifest.Name)+", offered to the model by its description")
+		s.row("skill", term.Line(c.Manifest.Name)+", offered to the model as: "+orElse(term.Line(clip(c.told, 300)), "its first words"))
 	}
 }
 

@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/builtins/skills"
 	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/sandbox"
 	"github.com/elfhost/elfhost/internal/config"
@@ -18,6 +20,7 @@ import (
 	"github.com/elfhost/elfhost/plugins"
 	"github.com/elfhost/elfhost/skillhub"
 	"github.com/elfhost/elfhost/skillhub/keep"
+	packfile "github.com/elfhost/elfhost/skillhub/pack"
 	"github.com/elfhost/elfhost/skillhub/scan"
 	"github.com/elfhost/elfhost/skillhub/sign"
 )
@@ -164,10 +167,11 @@ func (c *Candidate) asks(ctx context.Context) ([]abi.ToolDecl, error) {
 
 // compare finds what is unusual, and what is new against the installed version.
 func (c *Candidate) compare(context.Context) error {
-	texts, err := scan.Folder(c.stage.FS())
+	texts, told, err := textsOf(c.stage.FS())
 	if err != nil {
 		return err
 	}
+	c.told = told
 	c.Findings = scan.Package(scan.Input{Manifest: c.Manifest, Tools: c.Tools, Texts: texts})
 	if c.Old == nil || c.Old.Digest == c.Pin.Digest {
 		return nil
@@ -184,4 +188,20 @@ func (c *Candidate) compare(context.Context) error {
 		}
 	}
 	return nil
+}
+
+// textsOf are the texts of a package, for the scan, and what its skill tells a
+// model of itself. That is scanned as the model gets it, too: a field can spell
+// it with escapes.
+func textsOf(dir fs.FS) (texts []scan.Text, told string, err error) {
+	texts, err = scan.Folder(dir)
+	for _, t := range texts {
+		if t.Name != packfile.SkillFile {
+			continue
+		}
+		if told = skills.Told([]byte(t.Body)); !strings.Contains(t.Body, told) {
+			texts = append(texts, scan.Text{Name: "the description in " + packfile.SkillFile, Body: told})
+		}
+	}
+	return texts, told, err
 }
