@@ -131,7 +131,14 @@ func look(name string) (*foreign.Found, *abi.Manifest, error) {
 	found, err := foreign.Find(os.DirFS(dir), file, m)
 	var other *ironclaw.Other
 	if err != nil && !errors.As(err, &other) && found == nil {
-		return nil, m, nil // inspecting says what is wrong
+		module := file
+		if file == "" {
+			module = "plugin.wasm"
+		}
+		if st, no := os.Stat(filepath.Join(dir, module)); no != nil || st.IsDir() || !strings.HasSuffix(module, ".wasm") {
+			return nil, m, err // a manifest is wrong, and there is no module to look at
+		}
+		return nil, m, nil // inspecting the module says what is wrong
 	}
 	return found, m, err
 }
