@@ -14,8 +14,8 @@ func (c *collector) whole(data []byte) {
 	marked := bytes.HasPrefix(data, bom16LE) || bytes.HasPrefix(data, bom16BE)
 	if head := data[:min(len(data), textfile.HeadSize)]; marked || !c.asText && bytes.IndexByte(head, 0) >= 0 {
 		v = textfile.Sniff(data, len(data) <= textfile.HeadSize)
-	} else if bytes.HasPrefix(data, bom8) {
-		data = data[len(bom8):]
+	} else {
+		data = bytes.TrimPrefix(data, bom8)
 	}
 	if v.Wide() {
 		text, err := io.ReadAll(textfile.NewReader(bytes.NewReader(data), v))

@@ -134,6 +134,12 @@ func TestPlan(t *testing.T) {
 	check(e)
 }
 
+// yields gives the agent the tools of the other dialect, which has SessionsYield.
+func yields(a *app.Editor, e *editor) {
+	auto(a, e)
+	a.Session.Dialect = "tinyelf"
+}
+
 func TestStopReasons(t *testing.T) {
 	for name, c := range map[string]struct {
 		turns []string
@@ -144,7 +150,7 @@ func TestStopReasons(t *testing.T) {
 		"length":   {[]string{"[[turn]]\ntext = 'so lo'\nstop = 'length'\n"}, auto, sdk.StopReasonMaxTokens},
 		"steps":    {[]string{call("ListDir", `{}`), call("ListDir", `{"path":"."}`), say("x")}, func(a *app.Editor, _ *editor) { a.Limits.Steps = 1 }, sdk.StopReasonMaxTurnRequests},
 		"the end":  {[]string{say("x")}, auto, sdk.StopReasonEndTurn},
-		"a yield":  {[]string{call("SessionsYield", `{"message":"until later"}`), say("x")}, auto, sdk.StopReasonEndTurn},
+		"a yield":  {[]string{call("SessionsYield", `{"message":"until later"}`), say("x")}, yields, sdk.StopReasonEndTurn},
 		"a circle": {slices.Repeat([]string{call("ListDir", `{}`)}, 12), auto, sdk.StopReasonEndTurn},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -232,7 +232,7 @@ func TestFormInATerminal(t *testing.T) {
 		{Name: "colour", Label: "colour", Choices: []string{"red", "blue"}, Default: "2", Read: plain},
 		{Name: "note", Label: "note", Read: plain},
 	}
-	fill := func(keys ...string) (map[string]any, bool, error, string) {
+	fill := func(keys ...string) (map[string]any, bool, string, error) {
 		s, pts := newScreen(t)
 		p := &Prompt{In: pts, Out: pts, Quiet: 30 * time.Millisecond}
 		type result struct {
@@ -254,16 +254,16 @@ func TestFormInATerminal(t *testing.T) {
 			}
 		}
 		r := <-done
-		return r.v, r.ok, r.err, s.text()
+		return r.v, r.ok, s.text(), r.err
 	}
-	v, ok, err, text := fill("1\r", "n<U+202E>: ", "six\r", "not seven", "7\r", "2  blue [Enter: 2]: ", "\r", "note [Enter: leave it out]: ", "\r", "")
+	v, ok, text, err := fill("1\r", "n<U+202E>: ", "six\r", "not seven", "7\r", "2  blue [Enter: 2]: ", "\r", "note [Enter: leave it out]: ", "\r", "")
 	if err != nil || !ok || v["n"] != 7 || v["colour"] != "2" || len(v) != 2 {
 		t.Errorf("%v %v %v\n%s", v, ok, err, text)
 	}
-	if v, ok, err, _ := fill("\r", ""); ok || err != nil || v != nil {
+	if v, ok, _, err := fill("\r", ""); ok || err != nil || v != nil {
 		t.Errorf("a no: %v %v %v", v, ok, err)
 	}
-	if _, ok, err, _ := fill("1\r", ": ", "\r", "needs an answer", "\x03", ""); ok || err == nil {
+	if _, ok, _, err := fill("1\r", ": ", "\r", "needs an answer", "\x03", ""); ok || err == nil {
 		t.Errorf("an interrupt: %v %v", ok, err)
 	}
 }
