@@ -102,6 +102,7 @@ func showScreen(s streams, c *app.Candidate) error {
 func (f *consent) install(ctx context.Context, s streams, c *app.Candidate) error {
 	switch {
 	case c.Quiet():
+		c.AsBefore = true
 		return f.commit(ctx, s, c, c.Carried())
 	case c.Agreed() && c.Old.Disabled != "":
 		return fault.New("E1203", "`elfhost plugin enable "+c.Manifest.Name+"` takes it into use again, with what was granted to it",

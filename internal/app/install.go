@@ -43,6 +43,7 @@ type Candidate struct {
 	Findings   []scan.Finding
 	Left       []string      // what was not unpacked
 	Old        *keep.Package // the installed version; nil: none
+	AsBefore   bool          // nobody is asked: what a person disabled stays so
 	Change     Change        // against Old
 
 	app       *App

@@ -33,7 +33,7 @@ func (c *Candidate) Commit(ctx context.Context, grants []policy.Grant, progress 
 	err = c.commit(ctx, func(l *keep.Lock) {
 		c.dropUnasked(l)
 		p := l.Put(c.Manifest.Name, pin)
-		p.Disabled, p.Requested, p.Update = "", c.requested, nil
+		p.Disabled, p.Requested, p.Update = c.keptOut(), c.requested, nil
 		if pin.Signer != "" {
 			l.Publishers[pin.Publisher] = pin.Signer
 		}
@@ -47,6 +47,15 @@ func (c *Candidate) Commit(ctx context.Context, grants []policy.Grant, progress 
 	}
 	c.app.KeepGrant(fmt.Sprintf("installed %s %s (%s) from %s, granted: %s", c.Manifest.Name, pin.Version, pin.Digest, pin.Source, given))
 	return nil
+}
+
+// keptOut is why the package stays out of use: a person disabled the version
+// before, and nobody is asked about this one.
+func (c *Candidate) keptOut() string {
+	if !c.AsBefore || c.Old == nil || c.Old.Disabled == Unasked {
+		return ""
+	}
+	return c.Old.Disabled
 }
 
 // Store keeps the package for a person to decide later: disabled, when it is
