@@ -2,8 +2,8 @@ package hub
 
 import (
 	"archive/zip"
-	"compress/flate"
 	"cmp"
+	"compress/flate"
 	"context"
 	"errors"
 	"fmt"
