@@ -70,6 +70,7 @@ func plan(kind string, p Program, shown []bind) jail {
 	if p.Network {
 		binds = append(binds, systemBind("/etc/resolv.conf")...)
 	}
+	binds = beside(p, binds)
 	var write []string
 	for _, w := range p.Write {
 		write = append(write, filepath.Clean(w))
@@ -96,6 +97,33 @@ func plan(kind string, p Program, shown []bind) jail {
 		return err != nil
 	})
 	return j
+}
+
+// folders are what of the host a person lets the program see.
+func folders(p Program) []string {
+	var out []string
+	for _, f := range slices.Concat(p.Write, p.Read, []string{p.Dir}) {
+		out = append(out, filepath.Clean(f))
+	}
+	return out
+}
+
+// beside makes the system's paths fit the folders that a person shows. Where one
+// of these holds such a path, nothing may be made at it: it would be made, or
+// overwritten, on the host. A file is bound over itself, a link is there.
+func beside(p Program, shown []bind) []bind {
+	own := folders(p)
+	var out []bind
+	for _, b := range shown {
+		if slices.ContainsFunc(own, func(o string) bool { _, in := below(o, b.Path); return in }) {
+			if b.Target != "" {
+				continue
+			}
+			b.copies = nil
+		}
+		out = append(out, b)
+	}
+	return out
 }
 
 func systemPath(p string) bool {

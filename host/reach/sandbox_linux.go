@@ -13,10 +13,16 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/elfhost/elfhost/abi"
 )
 
 // command puts a program into the sandbox.
 func (s Sandbox) command(p Program) (*exec.Cmd, func(), error) {
+	if s.Kind != "" && slices.Contains(folders(p), "/") {
+		// Every other path would be below it, the kernel's own files too.
+		return nil, nil, fmt.Errorf("no sandbox holds a program whose workspace is the root folder: work in a folder below it: %w", abi.ErrDenied)
+	}
 	switch s.Kind {
 	case "":
 		return plain(p)
