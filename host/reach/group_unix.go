@@ -14,9 +14,12 @@ import (
 // group is a program with all its children: a session of their own, so that
 // none of them has a terminal to ask at, and one process group.
 //
-// mark is in the environment of every member: where no namespace holds them, one
-// that made a session of its own is found by it.
-type group struct{ mark string }
+// mark is in the environment of every member: one that made a session of its
+// own is found by it. held: a namespace ends them with its first process.
+type group struct {
+	mark string
+	held bool
+}
 
 func (g group) prepare(cmd *exec.Cmd) {
 	if cmd.SysProcAttr == nil {
@@ -37,7 +40,18 @@ func (group) terminate(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, sysca
 
 func (g group) kill(cmd *exec.Cmd) {
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-	g.sweep()
+	if !g.held {
+		g.sweep()
+	}
+}
+
+// killStopped is kill after the leader was stopped. One that is stopped while
+// it starts leaves behind what it was about to hold.
+func (g group) killStopped(cmd *exec.Cmd) {
+	g.kill(cmd)
+	if g.held {
+		g.sweep()
+	}
 }
 
 func signalOf(s *os.ProcessState) string {

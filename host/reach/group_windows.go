@@ -9,7 +9,10 @@ import (
 )
 
 // group is a program with its children, by parentage: taskkill /T.
-type group struct{ mark string }
+type group struct {
+	mark string
+	held bool
+}
 
 func (group) prepare(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
@@ -21,6 +24,8 @@ func (group) kill(cmd *exec.Cmd) {
 	_ = exec.Command("taskkill", "/T", "/F", "/PID", strconv.Itoa(cmd.Process.Pid)).Run()
 	_ = cmd.Process.Kill()
 }
+
+func (g group) killStopped(cmd *exec.Cmd) { g.kill(cmd) }
 
 func (group) await(cmd *exec.Cmd) (wait func() error) {
 	err := cmd.Wait()

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -22,6 +23,7 @@ type Job struct {
 	exited  chan struct{} // the program itself has ended
 	done    chan struct{} // and its output is complete
 	stop    sync.Once
+	stopped atomic.Bool
 	clean   func()
 
 	mu   sync.Mutex
@@ -127,11 +129,15 @@ func (j *Job) reap(streams *sync.WaitGroup, readers []*os.File, timer *time.Time
 	close(j.exited)
 	drained := make(chan struct{})
 	go func() { streams.Wait(); close(drained) }()
+	kill := j.group.kill
+	if j.stopped.Load() {
+		kill = j.group.killStopped
+	}
 	if !within(drained, j.grace) {
-		j.group.kill(j.cmd)
+		kill(j.cmd)
 		within(drained, j.grace)
 	} else {
-		j.group.kill(j.cmd) // those that closed their output, too
+		kill(j.cmd) // those that closed their output, too
 	}
 	for _, r := range readers {
 		r.Close()
@@ -189,6 +195,7 @@ func (j *Job) end(mark func(*Exit)) {
 // does not wait.
 func (j *Job) Kill() {
 	j.stop.Do(func() {
+		j.stopped.Store(true)
 		j.group.terminate(j.cmd)
 		go func() {
 			if !within(j.exited, killAfter) {

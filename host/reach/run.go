@@ -122,9 +122,7 @@ func (r *Runner) Start(ctx context.Context, rights policy.Rights, p Program) (*J
 	if j.sandbox == "" {
 		j.sandbox = "none"
 	}
-	if j.sandbox != Bubblewrap && j.sandbox != Namespaces {
-		j.group.mark = rand.Text()
-	}
+	j.group = group{mark: rand.Text(), held: j.sandbox == Bubblewrap || j.sandbox == Namespaces}
 	if err := j.launch(p); err != nil {
 		clean()
 		return nil, fmt.Errorf("starting %q: %w", p.Argv[0], err)
