@@ -1,3 +1,5 @@
+// Over 500 lines: the gate's rules are one table of modes, rules and answers.
+
 package host
 
 import (

@@ -1,5 +1,7 @@
 //go:build unix
 
+// Over 500 lines: every conversation runs in one terminal driver.
+
 package main
 
 import (

@@ -1,5 +1,7 @@
 //go:build conformance
 
+// Over 500 lines: both releases of the suite share their fixture servers.
+//
 // The official conformance suite and real servers, from npm: `make conformance`
 // installs them and names the folder in CONFORMANCE_DIR.
 package mcp

@@ -1,3 +1,5 @@
+// Over 500 lines: every behaviour of the store is held against one fixture of sessions and calls.
+
 package store
 
 import (

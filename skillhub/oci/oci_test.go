@@ -1,3 +1,5 @@
+// Over 500 lines: hostile registries and honest ones answer through one server.
+
 package oci
 
 import (

@@ -259,7 +259,7 @@ func zipped(b []byte) []byte {
 func TestK04SkillArchives(t *testing.T) {
 	for want, entries := range map[string][]entry{
 		"leads out": {file("../../.bashrc", "x")},
-		"absolute":  {file("/root/x", "x")},
+		"absolute":  {file("/etc/x", "x")},
 		"link":      {{tar.Header{Name: "link", Typeflag: tar.TypeSymlink, Linkname: "/home"}, ""}, file("link/authorized_keys", "x")},
 		"twice":     {file("SKILL.md", "a"), file("SKILL.md", "b")},
 		"one name":  {file("SKILL.md", "a"), file("skill.MD", "b")},
