@@ -24,7 +24,8 @@ func (c *Client) Run(ctx context.Context, p reach.Program) (reach.Exit, error) {
 	if !c.can.Terminal || c.ses.Load() == nil {
 		return reach.Exit{}, errors.ErrUnsupported
 	}
-	q := sdk.CreateTerminalRequest{SessionId: c.id(), Command: p.Argv[0], Args: c.words(p.Argv[1:]), Cwd: &p.Dir, OutputByteLimit: &p.Output}
+	command, args := c.words(p.Argv)
+	q := sdk.CreateTerminalRequest{SessionId: c.id(), Command: command, Args: args, Cwd: &p.Dir, OutputByteLimit: &p.Output}
 	for _, kv := range p.Env {
 		if !inherited(kv) {
 			k, v, _ := strings.Cut(kv, "=")
@@ -49,18 +50,19 @@ func (c *Client) Run(ctx context.Context, p reach.Program) (reach.Exit, error) {
 	return exit, ctx.Err()
 }
 
-// words are arguments as the client takes them. Zed joins a command and its
-// arguments with spaces and gives that to a shell; the protocol, and everybody
+// words are a program and its arguments as the client takes them. Zed gives
+// both to a shell; whether it quotes the arguments depends on its version, but
+// none touches a command that has no arguments. The protocol, and everybody
 // else, has one string for each argument of the program.
-func (c *Client) words(args []string) []string {
+func (c *Client) words(argv []string) (command string, args []string) {
 	if !strings.HasPrefix(strings.ToLower(c.is), "zed") {
-		return args
+		return argv[0], argv[1:]
 	}
-	out := make([]string, len(args))
-	for i, a := range args {
-		out[i] = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+	quoted := make([]string, len(argv))
+	for i, a := range argv {
+		quoted[i] = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
 	}
-	return out
+	return strings.Join(quoted, " "), nil
 }
 
 // terminal is one of the client's.

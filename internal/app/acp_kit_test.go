@@ -52,6 +52,8 @@ type editor struct {
 	// buffers is unsaved text by path. A write goes there too, if there is one.
 	buffers map[string]string
 	refuse  error // of writes
+	// zed: commands go to a shell as Zed's do; quotes: with their arguments quoted.
+	zed, quotes bool
 
 	conn *sdk.ClientSideConnection
 	out  io.WriteCloser // closed: the editor goes away
@@ -193,9 +195,11 @@ func (e *editor) ctx() context.Context {
 // hello initializes with everything that the editor can do.
 func (e *editor) hello(can sdk.ClientCapabilities) {
 	e.t.Helper()
-	_, err := e.conn.Initialize(e.ctx(), sdk.InitializeRequest{
-		ProtocolVersion: 1, ClientCapabilities: can, ClientInfo: &sdk.Implementation{Name: "test", Title: sdk.Ptr("Test Editor"), Version: "1"},
-	})
+	is := &sdk.Implementation{Name: "test", Title: sdk.Ptr("Test Editor"), Version: "1"}
+	if e.zed {
+		is.Name = "zed"
+	}
+	_, err := e.conn.Initialize(e.ctx(), sdk.InitializeRequest{ProtocolVersion: 1, ClientCapabilities: can, ClientInfo: is})
 	if err != nil {
 		e.t.Fatal(err)
 	}
@@ -419,6 +423,16 @@ func (e *editor) CreateTerminal(_ context.Context, q sdk.CreateTerminalRequest) 
 	e.created = append(e.created, q)
 	id := fmt.Sprintf("term-%d", len(e.created))
 	cmd := exec.Command(q.Command, q.Args...)
+	if e.zed {
+		line := q.Command
+		for _, a := range q.Args {
+			if e.quotes {
+				a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+			}
+			line += " " + a
+		}
+		cmd = exec.Command("/bin/sh", "-c", "("+line+") </dev/null")
+	}
 	cmd.Dir, cmd.Env = *q.Cwd, os.Environ()
 	for _, v := range q.Env {
 		cmd.Env = append(cmd.Env, v.Name+"="+v.Value)
