@@ -197,7 +197,6 @@ func (f *runFlags) verdict(o outcome, err error, w *watch) error {
 }
 
 func modelFault(err error) error {
-	err = app.SessionFault(err) // what is not the model's
 	var e *model.Error
 	switch {
 	case errors.As(err, &e) && (e.Code == model.ErrRateLimit || e.Code == model.ErrOverload):

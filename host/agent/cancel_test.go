@@ -180,7 +180,7 @@ func TestJournalFailsAnywhere(t *testing.T) {
 		m := &script{turns: []turn{does(call("a", "Touch", `{"n":"a"}`), call("b", "Touch", `{"n":"b"}`)), says("done")}}
 		s := New("s", j)
 		_, err := drain(t, newLoop(m, touch).Run(context.Background(), s, text("go")))
-		if !errors.Is(err, errDisk) {
+		if !errors.Is(err, errDisk) || !errors.Is(err, ErrJournal) {
 			t.Errorf("failing at record %d: %v", n, err)
 		}
 		mustValid(t, s)

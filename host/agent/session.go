@@ -15,6 +15,9 @@ import (
 // ErrBusy is returned for a second Run of a session that is running.
 var ErrBusy = errors.New("the session is already running")
 
+// ErrJournal is in the error of a Run that its Journal ended.
+var ErrJournal = errors.New("the session cannot be written down")
+
 // Session is one conversation. It is safe for concurrent use.
 type Session struct {
 	ID string
@@ -153,7 +156,7 @@ func (s *Session) draft(ctx context.Context, p Piece) error {
 		return nil
 	}
 	if err := d.Draft(ctx, s.ID, p); err != nil {
-		return fmt.Errorf("writing the session %q: %w", s.ID, err)
+		return fmt.Errorf("%w: %w", ErrJournal, err)
 	}
 	return nil
 }
@@ -187,7 +190,7 @@ func (s *Session) bill(ctx context.Context, r Record, add func(*Usage)) error {
 	}
 	if s.journal != nil {
 		if err := s.journal.Append(ctx, s.ID, r); err != nil {
-			return fmt.Errorf("writing the session %q: %w", s.ID, err)
+			return fmt.Errorf("%w: %w", ErrJournal, err)
 		}
 	}
 	s.seq = r.Seq

@@ -25,9 +25,14 @@ type Info = store.Session
 var (
 	ErrBadID    = store.ErrBadID
 	ErrNotFound = store.ErrNotFound
+	ErrSeveral  = errors.New("several sessions have a name that begins so")
 	ErrBusy     = store.ErrBusy
+	ErrFenced   = store.ErrFenced
 	ErrDamaged  = store.ErrDamaged
 	ErrNewer    = store.ErrNewer
+	ErrFull     = store.ErrFull
+	ErrLocked   = store.ErrLocked
+	ErrFile     = store.ErrFile
 )
 
 // CheckID tells whether a text can be the name of a session.

@@ -2,6 +2,7 @@ package archive
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/elfhost/elfhost/host/agent"
@@ -40,8 +41,8 @@ func (a *Archive) Find(ctx context.Context, prefix string) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	if in, err := st.Session(ctx, prefix); err == nil {
-		return in, nil
+	if in, err := st.Session(ctx, prefix); !errors.Is(err, ErrNotFound) {
+		return in, err
 	}
 	found, err := st.List(ctx, Query{Prefix: prefix, Limit: 2})
 	switch {
@@ -50,7 +51,7 @@ func (a *Archive) Find(ctx context.Context, prefix string) (Info, error) {
 	case len(found) == 0:
 		return Info{}, fmt.Errorf("session %.64q: %w", prefix, ErrNotFound)
 	case len(found) > 1:
-		return Info{}, fmt.Errorf("session %.64q: %w: several begin so", prefix, ErrNotFound)
+		return Info{}, fmt.Errorf("session %.64q: %w", prefix, ErrSeveral)
 	}
 	return found[0], nil
 }

@@ -58,18 +58,21 @@ func (s *Store) List(ctx context.Context, q Query) ([]Session, error) {
 	args = append(args, q.Limit, max(q.Offset, 0))
 	rows, err := s.read.QueryContext(ctx, query+` ORDER BY updated DESC, n DESC LIMIT ? OFFSET ?`, args...)
 	if err != nil {
-		return nil, fmt.Errorf("listing sessions: %w", err)
+		return nil, fmt.Errorf("listing sessions: %w", plain(err))
 	}
 	defer rows.Close()
 	var out []Session
 	for rows.Next() {
 		one, err := s.scan(rows)
 		if err != nil {
-			return nil, fmt.Errorf("listing sessions: %w", err)
+			return nil, fmt.Errorf("listing sessions: %w", plain(err))
 		}
 		out = append(out, one)
 	}
-	return out, rows.Err()
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("listing sessions: %w", plain(err))
+	}
+	return out, nil
 }
 
 // Sees reports whether one session may see another. ErrNotFound says that it

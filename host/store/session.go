@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"time"
 )
 
@@ -37,17 +36,6 @@ func (s *Store) scan(row scanner) (Session, error) {
 		out.Busy = s.owner.alive(owner)
 	}
 	return out, err
-}
-
-// named adds the session's name to an error.
-func named(id string, err error) error {
-	if errors.Is(err, sql.ErrNoRows) {
-		err = ErrNotFound
-	}
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("session %q: %w", id, damage(err))
 }
 
 // Create makes a session and claims it. Created and Updated are set here.

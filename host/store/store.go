@@ -26,21 +26,7 @@ import (
 	"sync"
 	"time"
 
-	"modernc.org/sqlite" // registers the driver, and has its errors
-	lib "modernc.org/sqlite/lib"
-)
-
-// The errors of this package. They come wrapped, with the session's name.
-var (
-	ErrBadID    = errors.New("not an identifier of a session")
-	ErrNotFound = errors.New("there is no such session")
-	ErrExists   = errors.New("the session exists already")
-	ErrBusy     = errors.New("the session is in use")
-	ErrFenced   = errors.New("another writer has taken the session over")
-	ErrOrder    = errors.New("the record is out of order")
-	ErrState    = errors.New("the call cannot get into this state")
-	ErrNewer    = errors.New("the store was written by a newer elfhost")
-	ErrDamaged  = errors.New("the store is damaged, or is none")
+	_ "modernc.org/sqlite" // registers the driver
 )
 
 // patience is how long a write waits for another process, before it fails.
@@ -64,7 +50,7 @@ type Store struct {
 func Open(ctx context.Context, path string) (*Store, error) {
 	s, err := open(ctx, path)
 	if err != nil {
-		return nil, fmt.Errorf("opening the store %q: %w", path, damage(err))
+		return nil, fmt.Errorf("opening the store %q: %w", path, plain(err))
 	}
 	return s, nil
 }
@@ -135,21 +121,6 @@ func (s *Store) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-}
-
-// busy reports an error that only says that another process was faster.
-func busy(err error) bool {
-	var e *sqlite.Error
-	return errors.As(err, &e) && (e.Code()&0xff == lib.SQLITE_BUSY || e.Code()&0xff == lib.SQLITE_LOCKED)
-}
-
-// damage is ErrDamaged where the engine cannot read its file.
-func damage(err error) error {
-	var e *sqlite.Error
-	if errors.As(err, &e) && (e.Code()&0xff == lib.SQLITE_NOTADB || e.Code()&0xff == lib.SQLITE_CORRUPT) {
-		return fmt.Errorf("%w: %w", ErrDamaged, err)
-	}
-	return err
 }
 
 // Close closes the store. Writers that are still open lose their claims.

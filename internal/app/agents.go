@@ -121,7 +121,7 @@ func (a *App) Work(ctx context.Context, l *agent.Loop, s *agent.Session, prompt 
 			}
 			if failed != nil || done.Stop != agent.StopEnd || !a.busy(s) && !s.Steered() {
 				a.ended(ctx, done)
-				yield(done, failed)
+				yield(done, SessionFault(failed))
 				return
 			}
 			stop := agent.StopCancelled

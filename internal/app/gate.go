@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,7 +20,7 @@ import (
 func (a *App) openAudit(context.Context) error {
 	key, err := AuditKey(a.Paths)
 	if err != nil {
-		return fault.Wrap("E1501", "`elfhost doctor` checks the folders", err)
+		return fault.Wrap("E1501", checksFolders, err)
 	}
 	log, err := audit.Open(AuditDir(a.Paths), audit.Options{Key: key, Scrub: func(s string) string {
 		if a.Secrets == nil { // not opened yet
@@ -27,7 +28,11 @@ func (a *App) openAudit(context.Context) error {
 		}
 		return a.Secrets.Scrub.String(s)
 	}})
-	if err != nil {
+	var file *fs.PathError
+	switch {
+	case errors.As(err, &file): // says nothing of what is in the log
+		return fault.Wrap("E1501", checksFolders, err)
+	case err != nil:
 		return fault.Wrap("E1502", "`elfhost audit verify` names the first bad record", err)
 	}
 	a.Audit = log

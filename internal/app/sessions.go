@@ -128,19 +128,32 @@ func (a *App) Conversation(ctx context.Context, model string) (*agent.Session, e
 
 const checksFolders = "`elfhost doctor` checks the folders"
 
-// SessionFault gives errors about sessions their codes; others stay as they are.
+// SessionFault gives errors about sessions, and about what keeps them, their
+// codes; others stay as they are.
 func SessionFault(err error) error {
-	switch {
-	case errors.Is(err, archive.ErrNotFound), errors.Is(err, archive.ErrBadID):
-		return fault.Wrap("E1505", "`elfhost session list` shows them", err)
-	case errors.Is(err, archive.ErrBusy):
-		return fault.Wrap("E1506", "wait, or go on with a copy of it: --fork", err)
-	case errors.Is(err, archive.ErrDamaged):
-		return fault.Wrap("E1507", "move the file away, with those beside it that begin with its name: new sessions get a new one. --no-session works without it", err)
-	case errors.Is(err, archive.ErrNewer):
-		return fault.Wrap("E1507", "use the newer elfhost, or --no-session", err)
+	for _, f := range sessionFaults {
+		if errors.Is(err, f.is) {
+			return fault.Wrap(f.code, f.hint, err)
+		}
 	}
 	return err
+}
+
+var sessionFaults = []struct {
+	is         error
+	code, hint string
+}{
+	{archive.ErrSeveral, "E1505", "give more of its name; `elfhost session list --all` shows them"},
+	{archive.ErrNotFound, "E1505", "`elfhost session list` shows them"},
+	{archive.ErrBadID, "E1505", "`elfhost session list` shows them"},
+	{archive.ErrBusy, "E1506", "wait until the other elfhost is done, or go on with a copy: `elfhost run --fork -r ID`"},
+	{archive.ErrFenced, "E1506", "what it had shown by then is kept; `elfhost run --fork -r ID` goes on with a copy"},
+	{archive.ErrDamaged, "E1507", "move the file away, with those beside it that begin with its name: new sessions get a new one. --no-session works without it"},
+	{archive.ErrNewer, "E1507", "use the newer elfhost, or --no-session"},
+	{archive.ErrFull, "E1501", "make room on the disk; what was shown is kept, and `elfhost run -c` goes on with it"},
+	{archive.ErrLocked, "E1501", "another elfhost, or a backup, holds the file: try again when it is done"},
+	{archive.ErrFile, "E1501", checksFolders},
+	{agent.ErrJournal, "E1501", checksFolders},
 }
 
 // keepApproval keeps with the session what somebody decided about one of its

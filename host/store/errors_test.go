@@ -1,0 +1,127 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// What has no room is told as such, changes nothing, and goes on when there is
+// room again.
+func TestAFullDisk(t *testing.T) {
+	ctx, s := context.Background(), openTest(t)
+	w := create(t, s, Session{ID: "x"})
+	must(t, w.Append(ctx, record(1), false, Move{Call: "c", Tool: "T", To: Pending}))
+	var pages int
+	must(t, s.queue.tx.row(`PRAGMA page_count`).Scan(&pages))
+	must(t, s.queue.tx.exec(fmt.Sprintf(`PRAGMA max_page_count = %d`, pages)))
+	big := record(2)
+	big.Body = json.RawMessage(`"` + strings.Repeat("x", 1<<20) + `"`)
+	wants(t, w.Append(ctx, big, false, Move{Call: "c", To: Running}), ErrFull)
+	if calls, err := s.Calls(ctx, "x"); err != nil || calls[0].State != Pending || len(all(t, s, "x")) != 1 {
+		t.Errorf("a write without room left something behind: %v %v", calls, err)
+	}
+	must(t, s.queue.tx.exec(`PRAGMA max_page_count = 1000000`))
+	must(t, w.Append(ctx, big, false, Move{Call: "c", To: Running}))
+	if n := len(all(t, s, "x")); n != 2 {
+		t.Errorf("%d records", n)
+	}
+}
+
+func TestALockThatDoesNotEnd(t *testing.T) {
+	ctx, path := context.Background(), filepath.Join(t.TempDir(), "s.db")
+	s, other := openAt(t, path), openAt(t, path)
+	w := create(t, s, Session{ID: "x"})
+	must(t, s.queue.tx.exec(`PRAGMA busy_timeout = 20`))
+	must(t, other.queue.tx.exec(`BEGIN IMMEDIATE`))
+	wants(t, w.Append(ctx, record(1), false), ErrLocked)
+	must(t, other.queue.tx.exec(`ROLLBACK`))
+	must(t, w.Append(ctx, record(1), false))
+}
+
+// Damage in the middle of the file, which opening does not meet.
+func TestDamageInTheMiddle(t *testing.T) {
+	ctx, path := context.Background(), filepath.Join(t.TempDir(), "s.db")
+	s := openAt(t, path)
+	w := create(t, s, Session{ID: "x"})
+	for i := int64(1); i <= 500; i++ {
+		r := record(i)
+		r.Body = json.RawMessage(`"` + strings.Repeat("x", 2000) + `"`)
+		must(t, w.Append(ctx, r, false))
+	}
+	must(t, w.Close(ctx))
+	must(t, s.Close())
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	must(t, err)
+	_, err = f.WriteAt([]byte(strings.Repeat("damage! ", 60<<10)), 4*pageSize)
+	must(t, err)
+	must(t, f.Close())
+
+	s = openAt(t, path)
+	_, err = s.List(ctx, Query{})
+	wants(t, err, ErrDamaged)
+	err = nil
+	for _, e := range s.Records(ctx, "x", 0) {
+		err = errors.Join(err, e)
+	}
+	wants(t, err, ErrDamaged)
+}
+
+func TestPlaceOfAStoreThatIsNoPlace(t *testing.T) {
+	dir := t.TempDir()
+	_, err := Open(context.Background(), dir)
+	wants(t, err, ErrFile)
+	file := filepath.Join(dir, "file")
+	must(t, os.WriteFile(file, nil, 0o600))
+	_, err = Open(context.Background(), filepath.Join(file, "s.db"))
+	wants(t, err, ErrFile)
+	path := filepath.Join(dir, "s.db")
+	must(t, os.WriteFile(path+".owners", nil, 0o600))
+	s := openAt(t, path)
+	_, err = s.Create(context.Background(), Session{ID: "x"})
+	wants(t, err, ErrFile)
+}
+
+func TestPlain(t *testing.T) {
+	for _, c := range []struct{ err, want error }{
+		{&fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}, ErrFull},
+		{&fs.PathError{Op: "open", Path: "x", Err: syscall.EROFS}, ErrFile},
+		{fmt.Errorf("more: %w", ErrFenced), ErrFenced},
+		{context.Canceled, context.Canceled},
+	} {
+		got := plain(c.err)
+		if !errors.Is(got, c.want) || !errors.Is(got, c.err) {
+			t.Errorf("%v became %v", c.err, got)
+		}
+		if again := plain(got); again.Error() != got.Error() {
+			t.Errorf("told twice: %v", again)
+		}
+	}
+	if plain(nil) != nil {
+		t.Error("an error from nothing")
+	}
+}
+
+// A clock that goes back changes neither the order of records nor what comes
+// next.
+func TestAClockThatGoesBack(t *testing.T) {
+	ctx, s := context.Background(), openTest(t)
+	w := create(t, s, Session{ID: "x"})
+	for i := int64(1); i <= 3; i++ {
+		r := record(i)
+		r.Time = time.Unix(2e9-i*3600, 0)
+		must(t, w.Append(ctx, r, false))
+	}
+	got := all(t, s, "x")
+	if len(got) != 3 || got[0].Seq != 1 || got[2].Seq != 3 || !got[2].Time.Before(got[0].Time) {
+		t.Errorf("%v", got)
+	}
+}
