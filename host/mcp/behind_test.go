@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mark3labs/mcp-go/client"
 	"github.com/mark3labs/mcp-go/mcp"
@@ -19,19 +20,32 @@ func TestBehind(t *testing.T) {
 	type key struct{}
 	c := &conn{}
 	asked, end := context.WithCancel(context.Background())
-	if c.behind(asked) != asked {
+	behind := func() context.Context {
+		ctx, end := c.behind(asked)
+		t.Cleanup(end)
+		return ctx
+	}
+	if behind() != asked {
 		t.Error("without a call there is something behind")
 	}
-	done := c.making(context.WithValue(t.Context(), key{}, "first"))
-	if got := c.behind(asked).Value(key{}); got != "first" {
+	first, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "first"))
+	done := c.making(first)
+	with := behind()
+	if got := with.Value(key{}); got != "first" {
 		t.Errorf("%v", got)
 	}
 	other := c.making(context.WithValue(t.Context(), key{}, "second"))
-	if got := c.behind(asked).Value(key{}); got != nil {
+	if got := behind().Value(key{}); got != nil {
 		t.Errorf("of two calls it takes %v", got)
 	}
 	done()
-	with := c.behind(asked)
+	cancel()
+	select {
+	case <-with.Done():
+	case <-time.After(5 * time.Second):
+		t.Error("it outlives the call")
+	}
+	with = behind()
 	if got := with.Value(key{}); got != "second" {
 		t.Errorf("%v", got)
 	}
@@ -47,7 +61,7 @@ func TestBehind(t *testing.T) {
 // The form of a server behind a served tool reaches the client's person.
 func TestFormThroughBothSides(t *testing.T) {
 	asker := &Asker{}
-	c := &conn{l: &link{c: &Client{opt: Options{Elicit: func(ctx context.Context, e Elicitation) (Reply, error) {
+	c := &conn{turn: make(chan struct{}, 1), l: &link{c: &Client{opt: Options{Elicit: func(ctx context.Context, e Elicitation) (Reply, error) {
 		return asker.Elicit(ctx, e.Server+": "+e.Message, e)
 	}}}, s: Server{Name: "far"}}}
 	for _, legacy := range []bool{true, false} {

@@ -76,10 +76,9 @@ func (c *conn) call(ctx context.Context, tool string, hc host.Call) (json.RawMes
 		}
 	})
 	defer c.watch(token, nil)
-	defer c.making(ctx)()
+	defer c.making(inner)()
 	go func() {
-		waited := func() time.Duration { return hc.Waited() + time.Duration(c.waited.Load()) }
-		began, before := time.Now(), waited()
+		began, before := time.Now(), hc.Waited()
 		last := began
 		timer := time.NewTimer(limit)
 		defer timer.Stop()
@@ -88,10 +87,10 @@ func (c *conn) call(ctx context.Context, tool string, hc host.Call) (json.RawMes
 			case <-inner.Done():
 				return
 			case <-alive:
-				last, before = time.Now(), waited()
+				last, before = time.Now(), hc.Waited()
 			case <-timer.C:
 			}
-			left := min(limit-time.Since(last)+waited()-before, 10*limit-time.Since(began)+waited())
+			left := min(limit-time.Since(last)+hc.Waited()-before, 10*limit-time.Since(began)+hc.Waited())
 			if left <= 0 {
 				cancel(errTimeout)
 				return
@@ -126,15 +125,19 @@ func (c *conn) making(ctx context.Context) (done func()) {
 }
 
 // behind is ctx for a question of the server, with what belongs to the call
-// that it is asked for: who can be asked. The protocol before 2026-07-28 does
-// not say for which; it is clear where there is one.
-func (c *conn) behind(ctx context.Context) context.Context {
+// that it is asked for: who can be asked. It ends with that call too; end frees
+// it. The protocol before 2026-07-28 does not say for which call a question is;
+// it is clear where there is one.
+func (c *conn) behind(ctx context.Context) (_ context.Context, end func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.calls) != 1 {
-		return ctx
+		return ctx, func() {}
 	}
-	return callContext{ctx, c.calls[0]}
+	call := c.calls[0]
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(call, cancel)
+	return callContext{ctx, call}, func() { stop(); cancel() }
 }
 
 // callContext ends as the first does, and has what the second has beside it.

@@ -493,6 +493,17 @@ func TestCloseEndsTheGroup(t *testing.T) {
 	wait(t, func() bool { return !running("sleep\x00987654") })
 }
 
+// One that does not stop talking when its input ends does not hold up the end.
+func TestCloseOfATalker(t *testing.T) {
+	r := newRig(t, Options{})
+	r.add(t, fakeServer(t, "fake", "wordy"))
+	r.connect(t, "fake")
+	began := time.Now()
+	if err := r.Close(context.Background()); err != nil || time.Since(began) > 5*time.Second {
+		t.Errorf("%v after %v", err, time.Since(began))
+	}
+}
+
 func running(cmdline string) bool {
 	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, f := range all {

@@ -28,9 +28,10 @@ type conn struct {
 	began  time.Time
 	gone   chan struct{} // closed when it is lost
 
-	busy     atomic.Int64 // requests that wait
-	answered atomic.Bool  // it has served a call
-	waited   atomic.Int64 // nanoseconds that persons were waited for
+	busy     atomic.Int64  // requests that wait
+	answered atomic.Bool   // it has served a call
+	asking   atomic.Int64  // questions of the server that wait
+	turn     chan struct{} // held by the question that is being asked
 	token    atomic.Int64
 	lose     sync.Once
 	logs     limiter
@@ -62,7 +63,7 @@ func (l *link) connect(ctx context.Context) (*conn, error) {
 func (l *link) handshake(ctx context.Context, listen bool) (*conn, error) {
 	c := &conn{
 		l: l, began: time.Now(), gone: make(chan struct{}), progress: map[string]func(progress){},
-		logs: limiter{most: 100, every: 10 * time.Second},
+		logs: limiter{most: 100, every: 10 * time.Second}, turn: make(chan struct{}, 1),
 	}
 	t, err := c.transport(ctx, listen)
 	if err != nil {
@@ -167,7 +168,7 @@ func (c *conn) transport(ctx context.Context, listen bool) (transport.Interface,
 	if err != nil {
 		return nil, err
 	}
-	return &httpTap{t}, nil
+	return &httpTap{t, s, web, c.l.c.ctx, func() string { return c.rpc.ProtocolVersion() }}, nil
 }
 
 type eof struct{}

@@ -54,6 +54,7 @@ type fakeRequest struct {
 		RequestID json.RawMessage `json:"requestId"`
 	} `json:"params"`
 	Result json.RawMessage `json:"result"`
+	Error  json.RawMessage `json:"error"`
 }
 
 func fakeTool(name string) string {
@@ -80,8 +81,14 @@ func fake(mode string) {
 		}
 	}
 	calls := 0
+	var asker json.RawMessage // the call that waits for answers
+	var wanted int
+	var answers []string
 	for {
 		line, err := in.ReadBytes('\n')
+		for err != nil && mode == "wordy" { // it talks on, for ever
+			say(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"bye"}}`)
+		}
 		if err != nil {
 			return
 		}
@@ -94,6 +101,15 @@ func fake(mode string) {
 		}
 		text := func(s string) { b, _ := json.Marshal(s); answer(`{"content":[{"type":"text","text":%s}]}`, b) }
 		switch q.Method {
+		case "":
+			if wanted--; len(asker) > 0 {
+				answers = append(answers, string(q.Result)+string(q.Error))
+			}
+			if wanted == 0 {
+				b, _ := json.Marshal(strings.Join(answers, "\n"))
+				say(`{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":%s}]}}`, asker, b)
+				asker, answers = nil, nil
+			}
 		case "initialize":
 			switch mode {
 			case "hang":
@@ -154,6 +170,15 @@ func fake(mode string) {
 					parts[i] = `{"type":"text","text":"x"}`
 				}
 				answer(`{"content":[%s]}`, strings.Join(parts, ","))
+			case "ask", "sample":
+				method, params := "elicitation/create", `{"message":"who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}`
+				if a.Do == "sample" {
+					method, params = "sampling/createMessage", `{"messages":[{"role":"user","content":{"type":"text","text":"hi"}}],"maxTokens":9}`
+				}
+				asker, wanted = q.ID, a.N
+				for i := range a.N {
+					say(`{"jsonrpc":"2.0","id":"q%d","method":%q,"params":%s}`, i, method, params)
+				}
 			case "never":
 			case "twice":
 				text("first")

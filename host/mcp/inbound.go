@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
-	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/schema"
 )
 
@@ -55,10 +55,46 @@ type Sampled struct {
 	Cut         bool // at MaxTokens
 }
 
-// pause counts the time that a person takes: calls that wait are not charged.
+// maxAsking is how many questions of one server may wait at once. One that asks
+// more is told so at once: nobody answers a thousand.
+const maxAsking = 4
+
+var errAsking = fmt.Errorf("%d questions of yours are waiting already", maxAsking)
+
+// ask has a question of the server answered by f, one after the other, while
+// the time of the calls that are going on stands still. f's context ends with
+// the question's and with the call's that it is asked for.
+func (c *conn) ask(ctx context.Context, f func(context.Context) error) error {
+	if c.asking.Add(1) > maxAsking {
+		c.asking.Add(-1)
+		return errAsking
+	}
+	defer c.asking.Add(-1)
+	defer c.pause()()
+	select {
+	case c.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-c.turn }()
+	ctx, end := c.behind(ctx)
+	defer end()
+	return f(ctx)
+}
+
+// pause stops the clocks of the calls that are going on.
 func (c *conn) pause() func() {
-	began := time.Now()
-	return func() { c.waited.Add(int64(time.Since(began))) }
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	done := make([]func(), 0, len(c.calls))
+	for _, call := range c.calls {
+		done = append(done, host.Waiting(call))
+	}
+	return func() {
+		for _, f := range done {
+			f()
+		}
+	}
 }
 
 // Elicit implements mcp-go's handler. What no person can answer is declined.
@@ -78,8 +114,14 @@ func (c *conn) Elicit(ctx context.Context, r mcp.ElicitationRequest) (*mcp.Elici
 			return out, nil
 		}
 	}
-	defer c.pause()()
-	reply, err := c.l.c.opt.Elicit(c.behind(ctx), e)
+	var reply Reply
+	err = c.ask(ctx, func(ctx context.Context) (err error) {
+		reply, err = c.l.c.opt.Elicit(ctx, e)
+		return err
+	})
+	if errors.Is(err, errAsking) {
+		return nil, err
+	}
 	if err != nil {
 		out.Action = mcp.ElicitationResponseActionCancel
 		return out, nil
@@ -191,8 +233,11 @@ func (c *conn) CreateMessage(ctx context.Context, r mcp.CreateMessageRequest) (*
 		}
 		s.Messages = append(s.Messages, msg)
 	}
-	defer c.pause()()
-	got, err := c.l.c.opt.Sample(ctx, s)
+	var got Sampled
+	err := c.ask(ctx, func(ctx context.Context) (err error) {
+		got, err = c.l.c.opt.Sample(ctx, s)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

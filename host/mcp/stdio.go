@@ -102,6 +102,8 @@ func (p *process) end(reason string) {
 // shut ends its input, which is how a server is told to go, then the program.
 func (p *process) shut(ctx context.Context) error {
 	p.in.Close()
+	// What it still writes has to go somewhere, or it never comes to its end.
+	go func() { _, _ = io.Copy(io.Discard, p.out.r) }()
 	select {
 	case <-p.job.Done():
 		return nil

@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 
 	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
@@ -12,8 +13,14 @@ import (
 // the transports because mcp-go looks for their further methods.
 type (
 	stdioTap struct{ *transport.Stdio }
-	httpTap  struct{ *transport.StreamableHTTP }
-	sseTap   struct{ *transport.SSE }
+	httpTap  struct {
+		*transport.StreamableHTTP
+		s       Server
+		web     *http.Client
+		life    context.Context // of the client
+		version func() string   // of the protocol
+	}
+	sseTap struct{ *transport.SSE }
 )
 
 // rawKey is for a *json.RawMessage in a request's context.
