@@ -8,7 +8,6 @@ import (
 	"os"
 	"runtime"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -23,16 +22,13 @@ func TestFS21FIFO(t *testing.T) {
 	if s, err := net.Listen("unix", w.host("s")); err == nil {
 		defer s.Close()
 	}
-	before, began := runtime.NumGoroutine(), time.Now()
+	before := runtime.NumGoroutine() // of an open that waits there would be no end
 	for _, flag := range []int{os.O_RDONLY, os.O_WRONLY, os.O_RDWR, os.O_WRONLY | os.O_APPEND, os.O_WRONLY | os.O_TRUNC} {
 		for _, name := range []string{"/ws/p", "/ws/s"} {
 			if f, err := w.Open(bg, readWrite(t), name, flag, 0); !errors.Is(err, abi.ErrInvalid) {
 				t.Errorf("%s, flag %#x: %v, %v", name, flag, f, err)
 			}
 		}
-	}
-	if d := time.Since(began); d > 100*time.Millisecond {
-		t.Errorf("took %v", d)
 	}
 	if n := runtime.NumGoroutine(); n != before {
 		t.Errorf("%d goroutines, were %d", n, before)

@@ -405,10 +405,9 @@ func TestNET21ResponseBomb(t *testing.T) {
 	if _, err := get(w, r, "http://good.test/header"); !errors.Is(err, abi.ErrUnavailable) {
 		t.Errorf("header: %v", err)
 	}
-	began := time.Now()
 	_, err := fetch(w, r, &Request{URL: "http://good.test/slow", Limits: HTTPLimits{Time: 100 * time.Millisecond}})
-	if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 2*time.Second {
-		t.Errorf("slow: %v after %v", err, time.Since(began))
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("slow: %v", err)
 	}
 	resp, err := w.Client(r, HTTPLimits{Body: 1 << 10}, nil).Get("http://good.test/chunked")
 	if err != nil {

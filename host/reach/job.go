@@ -62,11 +62,11 @@ func (j *Job) launch(p Program) error {
 	for i, r := range readers {
 		streams.Go(func() {
 			if i == 0 && p.Stdout != nil && !p.Pty {
-				_, _ = io.Copy(p.Stdout, struct{ io.Reader }{r})
+				collect(p.Stdout, r)
 				return
 			}
 			d := &decoder{out: j.out}
-			_, _ = io.Copy(struct{ io.Writer }{d}, r) // ends with the pipe, or when it is closed
+			collect(d, r)
 			d.flush()
 		})
 	}
@@ -140,9 +140,12 @@ func (j *Job) reap(streams *sync.WaitGroup, readers []*os.File, timer *time.Time
 		kill(j.cmd) // those that closed their output, too
 	}
 	for _, r := range readers {
-		r.Close()
+		cut(r)
 	}
 	<-drained
+	for _, r := range readers {
+		r.Close()
+	}
 	if timer != nil {
 		timer.Stop()
 	}
@@ -150,6 +153,38 @@ func (j *Job) reap(streams *sync.WaitGroup, readers []*os.File, timer *time.Time
 	j.out.close()
 	j.clean()
 	close(j.done)
+}
+
+// collect copies until the stream ends. Once it is cut it copies what lies in
+// the stream already: the program wrote that while it lived, and only a busy
+// machine, or a slow w, has kept it from being read.
+func collect(w io.Writer, r *os.File) {
+	_, err := io.Copy(struct{ io.Writer }{w}, struct{ io.Reader }{r})
+	if !errors.Is(err, os.ErrDeadlineExceeded) || r.SetReadDeadline(time.Time{}) != nil {
+		return
+	}
+	b := make([]byte, 32<<10)
+	for left := mostLeft; left > 0; {
+		n := readNow(r, b)
+		if n <= 0 {
+			return
+		}
+		if _, err := w.Write(b[:n]); err != nil {
+			return
+		}
+		left -= n
+	}
+}
+
+// mostLeft bounds what is read after the cut, where somebody who escaped goes
+// on writing. It is the largest pipe that a program may ask for.
+const mostLeft = 1 << 20
+
+// cut ends the wait for more. Where a stream has no deadlines it is closed.
+func cut(r *os.File) {
+	if r.SetReadDeadline(time.Unix(1, 0)) != nil {
+		r.Close()
+	}
 }
 
 func within(c <-chan struct{}, d time.Duration) bool {

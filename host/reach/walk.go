@@ -244,8 +244,6 @@ func (w *walker) serial(f *Folder) error {
 
 func (w *walker) parallel(top *Folder) error {
 	w.tasks = []task{{folder: top}}
-	stop := context.AfterFunc(w.ctx, func() { w.fail(w.ctx.Err()) })
-	defer stop()
 	var group sync.WaitGroup
 	for range w.Workers {
 		group.Go(w.work)
@@ -273,6 +271,9 @@ func (w *walker) work() {
 		w.mu.Lock()
 		for len(w.tasks) == 0 && w.busy > 0 && w.err == nil {
 			w.wake.Wait()
+		}
+		if w.err == nil { // asked here, of no watcher that a busy machine keeps waiting
+			w.err = w.ctx.Err()
 		}
 		if len(w.tasks) == 0 || w.err != nil {
 			w.mu.Unlock()
