@@ -44,7 +44,7 @@ func TestDraftAnswersFirst(t *testing.T) {
 	}
 	whole := &sandbox.Loader{Dir: t.TempDir(), Compiler: self(t)}
 	q := draft(t, whole, replies("\x00ok"), abi.Manifest{})
-	end := time.Now().Add(30 * time.Second)
+	end := time.Now().Add(3 * time.Minute)
 	for {
 		if r, err := q.Tools()[0].Call(t.Context(), host.Call{}); err != nil || r.Text() != "ok" {
 			t.Fatalf("%q, %v", r.Text(), err)
@@ -75,9 +75,8 @@ func TestDraftIsNoLessBound(t *testing.T) {
 	if _, err := p.Tools()[0].Call(t.Context(), host.Call{}); !errors.As(err, &spent) {
 		t.Errorf("a loop without end: %v", err)
 	}
-	begin := time.Now()
 	p = draft(t, l, loop, abi.Manifest{Limits: abi.Limits{Time: 200 * time.Millisecond}})
-	if _, err := p.Tools()[0].Call(t.Context(), host.Call{}); err == nil || time.Since(begin) > 10*time.Second {
-		t.Errorf("a loop without end: %v after %v", err, time.Since(begin))
+	if _, err := p.Tools()[0].Call(t.Context(), host.Call{}); !errors.Is(err, abi.ErrDeadline) {
+		t.Errorf("a loop without end: %v", err)
 	}
 }

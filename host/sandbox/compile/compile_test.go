@@ -246,13 +246,9 @@ func TestWL05ChildEndsAtItsLimit(t *testing.T) {
 		{"invalid", wasmtest.OneFunction([]byte{0, 0x6a, 0x0b}), compile.Limits{}, compile.ErrRejected, "i32.add"},
 	} {
 		dir := t.TempDir()
-		t0 := time.Now()
 		_, err := compile.Run(t.Context(), c.module, compile.Options{Cache: dir, Limits: c.limits})
 		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: %v, want %v with %q", c.name, err, c.want, c.text)
-		}
-		if d := time.Since(t0); d > 40*time.Second {
-			t.Errorf("%s: ended after %v", c.name, d)
 		}
 		if entries, _ := os.ReadDir(dir); len(entries) != 0 {
 			t.Errorf("%s: something was left in the cache", c.name)

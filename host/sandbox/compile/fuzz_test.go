@@ -46,14 +46,14 @@ func FuzzLoad(f *testing.F) {
 			t.Fatal(err)
 		}
 		start := time.Now()
-		ctx, _ := meter.Start(context.Background(), meter.Limits{Fuel: 1 << 20, Deadline: start.Add(5 * time.Second)})
+		ctx, _ := meter.Start(context.Background(), meter.Limits{Fuel: 1 << 20})
 		rt := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigCompiler().WithCoreFeatures(api.CoreFeaturesV2).WithMemoryLimitPages(16))
 		defer rt.Close(ctx)
 		if err := meter.Instantiate(ctx, rt); err != nil {
 			t.Fatal(err)
 		}
 		code, err := rt.CompileModule(ctx, m.Encode())
-		if d := time.Since(start); d > 10*time.Second {
+		if d := time.Since(start); d > time.Minute {
 			t.Fatalf("compiling %d bytes took %v", len(b), d)
 		}
 		if err != nil {
@@ -67,7 +67,7 @@ func FuzzLoad(f *testing.F) {
 				fn.CallWithStack(ctx, make([]uint64, 2+len(fn.Definition().ParamTypes())*2+len(fn.Definition().ResultTypes())*2))
 			}
 		}
-		if d := time.Since(start); d > 8*time.Second {
+		if d := time.Since(start); d > time.Minute {
 			t.Fatalf("it ran for %v with %d units", d, meter.From(ctx).Spent())
 		}
 	})

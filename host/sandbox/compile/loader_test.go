@@ -63,7 +63,7 @@ func serve(wasm []byte, cache string) error {
 	if err := meter.Instantiate(ctx, rt); err != nil {
 		return err
 	}
-	ctx, b := meter.Start(ctx, meter.Limits{Deadline: time.Now().Add(100 * time.Millisecond)})
+	ctx, b := meter.Start(ctx, meter.Limits{Fuel: 1 << 24}) // ends what has no end, on any machine
 	mod, err := rt.InstantiateWithConfig(ctx, a.Module, wazero.NewModuleConfig().WithStartFunctions())
 	if err == nil {
 		err = a.Loaded()
@@ -138,7 +138,7 @@ func loaderRow(t *testing.T, row string, more []wasmtest.Bomb) {
 	cache := t.TempDir()
 	for _, bomb := range more {
 		t.Run(bomb.Name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, self, loadVerb, cache)
 			cmd.Stdin = bytes.NewReader(bomb.Wasm)

@@ -192,7 +192,7 @@ func suiteTest(t *testing.T, file, name string) {
 				t.Fatal(err)
 			}
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer cancel()
 		p := program{wasm: wasm, args: append([]string{name}, spec.Args...), dir: dir, base: "/ws", rights: all(t)}
 		for _, k := range slices.Sorted(maps.Keys(spec.Env)) {

@@ -240,12 +240,8 @@ func TestPollEndsWithTheContext(t *testing.T) {
 	b.mod.Memory().Write(0, sub)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	start := time.Now()
 	if no := b.callCtx(ctx, "poll_oneoff", 0, 1024, 1, 2048); no != canceled {
 		t.Errorf("errno %d", no)
-	}
-	if d := time.Since(start); d > 500*time.Millisecond {
-		t.Errorf("it took %v", d)
 	}
 }
 
