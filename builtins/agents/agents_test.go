@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/elfhost/elfhost/host"
@@ -155,7 +156,9 @@ func TestStatusOfWhatIsNotOurs(t *testing.T) {
 
 // Subagent's children work at the same time; what one did is kept when another
 // fails, and one that hangs hits its time (A02).
-func TestA02Subagent(t *testing.T) {
+func TestA02Subagent(t *testing.T) { synctest.Test(t, a02Subagent) }
+
+func a02Subagent(t *testing.T) {
 	var mu sync.Mutex
 	atWork, most := 0, 0
 	all := make(chan struct{})
@@ -225,7 +228,7 @@ func TestA01NobodyIsLeft(t *testing.T) {
 	if stop := h.run(ctx); stop != agent.StopCancelled {
 		t.Fatalf("%q", stop)
 	}
-	wait, done := context.WithTimeout(context.Background(), 10*time.Second)
+	wait, done := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer done()
 	if err := h.runs.Wait(wait, h.s); err != nil {
 		t.Fatal(err)

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/elfhost/elfhost/host/reach"
 )
@@ -84,15 +83,12 @@ func TestFS21SpecialFilesDoNotHang(t *testing.T) {
 	if !mkfifo(filepath.Join(b.dir, "p")) {
 		t.Skip("no FIFOs here")
 	}
-	start := time.Now()
+	// An open that waits there would have no end.
 	b.fails("Read", args{"path": "p"}, "p is a named pipe. Only regular files and folders are opened here")
 	b.fails("ReadFile", args{"path": "p"}, "named pipe")
 	b.fails("Write", args{"path": "p", "content": "x"})
 	b.fails("Edit", args{"path": "p", "old_string": "a", "new_string": "b"})
 	wants(t, b.ok("ListDir", args{"path": "."}), "p (pipe)")
-	if took := time.Since(start); took > 2*time.Second {
-		t.Errorf("took %v", took)
-	}
 }
 
 // Clipped outputs lie in a mount that reading alone can see.

@@ -208,13 +208,9 @@ func TestReadSuggestsNames(t *testing.T) {
 
 func TestFS18LongNames(t *testing.T) {
 	b := newBench(t)
-	start := time.Now()
 	b.fails("Read", args{"path": strings.Repeat("x", 5000)})
 	b.fails("Read", args{"path": strings.Repeat("a/", 10_000) + "b"})
 	b.fails("Write", args{"path": strings.Repeat("x", 5000), "content": ""})
-	if took := time.Since(start); took > 2*time.Second {
-		t.Errorf("took %v", took)
-	}
 }
 
 func TestListDir(t *testing.T) {

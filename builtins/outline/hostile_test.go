@@ -127,14 +127,12 @@ func TestHostile(t *testing.T) {
 			if strings.ContainsAny(got, "\x1b\x07") {
 				t.Errorf("%s, %s: control characters in %.200q", ext, name, got)
 			}
-			if took := time.Since(start); took > 10*time.Second {
+			if took := time.Since(start); took > 25*time.Second {
 				t.Errorf("%s, %s: %v", ext, name, took)
 			}
 		}
 	}
-	if got := d.outlineOf("after.go", "package a\n\nfunc F() {}\n"); !strings.Contains(got, "function F (line 3)") {
-		t.Errorf("after all that: %s", got)
-	}
+	d.answers("after.go", "package a\n\nfunc F() {}\n", "function F (line 3)")
 }
 
 func nestedIfs(n int) string {

@@ -114,7 +114,7 @@ func FuzzGlob(f *testing.F) {
 			}
 		}
 		parseIgnore(text)
-		if took := time.Since(start); took > 2*time.Second {
+		if took := time.Since(start); took > 30*time.Second {
 			t.Fatalf("%q takes %v", text, took)
 		}
 	})

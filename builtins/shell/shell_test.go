@@ -119,12 +119,13 @@ func wants(t testing.TB, text string, words ...string) {
 	}
 }
 
-func quick(t testing.TB, limit time.Duration, f func()) {
+// quick runs what must not wait for a command that takes 300 s, or for ever.
+func quick(t testing.TB, f func()) {
 	t.Helper()
 	start := time.Now()
 	f()
-	if took := time.Since(start); took > limit {
-		t.Errorf("took %v, want at most %v", took, limit)
+	if took := time.Since(start); took > 2*time.Minute {
+		t.Errorf("took %v", took)
 	}
 }
 
@@ -161,7 +162,7 @@ func TestStructuredAnswer(t *testing.T) {
 	if s.exists("PWN") {
 		t.Error("an argument was run")
 	}
-	res = s.call("Shell", map[string]any{"command": "sleep 20", "timeoutSeconds": 0.3})
+	res = s.call("Shell", map[string]any{"command": "sleep 300", "timeoutSeconds": 0.3})
 	wants(t, string(res.Structured), `"timedOut":true`, `"exitCode":null`)
 	res = s.call("Shell", map[string]any{"command": "seq 100000", "outputByteLimit": 1000})
 	wants(t, string(res.Structured), `"truncated":true`)
@@ -197,17 +198,17 @@ func TestSH06EnvThatChangesWhatRuns(t *testing.T) {
 
 func TestB01ReturnsWhenTheShellExits(t *testing.T) {
 	s := newSession(t, &reach.Runner{})
-	for _, c := range []string{"sleep 300 & echo done", "setsid sleep 300 & echo done", "sleep 30 </dev/null >/dev/null & echo done"} {
-		quick(t, 5*time.Second, func() { wants(t, s.bash(c), "done") })
+	for _, c := range []string{"sleep 300 & echo done", "setsid sleep 300 & echo done", "sleep 300 </dev/null >/dev/null & echo done"} {
+		quick(t, func() { wants(t, s.bash(c), "done") })
 	}
 }
 
 func TestB02NoisyBackground(t *testing.T) {
 	s := newSession(t, &reach.Runner{})
-	quick(t, 5*time.Second, func() {
+	quick(t, func() {
 		got := s.bash("(while :; do echo x; sleep .05; done) & echo fg")
 		wants(t, got, "fg")
-		if strings.Count(got, "x") > 40 {
+		if strings.Count(got, "x") > 2000 {
 			t.Errorf("output grows: %q", got)
 		}
 	})
@@ -215,7 +216,7 @@ func TestB02NoisyBackground(t *testing.T) {
 
 func TestB04B05EmptyStdin(t *testing.T) {
 	s := newSession(t, &reach.Runner{})
-	quick(t, 5*time.Second, func() {
+	quick(t, func() {
 		wants(t, s.bash("cat"), "without output")
 		wants(t, s.bash("cat <<EOF\nhi\nEOF\nread x || echo EOF seen"), "hi\nEOF seen")
 	})
@@ -247,7 +248,7 @@ func TestB10SH25Floods(t *testing.T) {
 		t.Errorf("log: %v, %v", info, err)
 	}
 	// Nothing that talks is spared by the clock.
-	quick(t, 20*time.Second, func() {
+	quick(t, func() {
 		wants(t, s.call("Bash", map[string]any{"command": "yes | sed s/y/n/ > /dev/null", "timeout": 0.5}).Text(), "took longer than 500ms")
 	})
 	var m runtime.MemStats
@@ -299,7 +300,7 @@ func TestBackgroundJobs(t *testing.T) {
 	waitFor(t, func() bool { return strings.Contains(job(map[string]any{"id": id, "all": true}), "two\n") })
 	wants(t, job(map[string]any{"id": id}), id+" (running", "nothing new")
 	wants(t, job(nil), id+" (running")
-	quick(t, 10*time.Second, func() {
+	quick(t, func() {
 		wants(t, job(map[string]any{"id": id, "kill": true, "all": true}), "one\ntwo", "ended by SIGTERM")
 	})
 	wants(t, job(map[string]any{"id": "job-99"}), "no job")
@@ -311,19 +312,19 @@ func TestBackgroundJobs(t *testing.T) {
 
 func waitFor(t testing.TB, f func() bool) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if f() {
 			return
 		}
 	}
-	t.Fatal("it did not happen in 10 s")
+	t.Fatal("it did not happen")
 }
 
 func TestCloseEndsJobs(t *testing.T) {
 	s := newSession(t, &reach.Runner{})
 	s.call("Bash", map[string]any{"command": "echo $$ > pid; sleep 300", "background": true})
 	waitFor(t, func() bool { return s.exists("pid") })
-	quick(t, 10*time.Second, func() { s.shell.Close() })
+	quick(t, func() { s.shell.Close() })
 	pid, _ := os.ReadFile(filepath.Join(s.dir, "pid"))
 	if err := exec.Command("kill", "-0", strings.TrimSpace(string(pid))).Run(); err == nil {
 		t.Error("the job still runs")
@@ -334,8 +335,8 @@ func TestCancellation(t *testing.T) {
 	s := newSession(t, &reach.Runner{})
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	quick(t, 10*time.Second, func() {
-		if _, err := s.callCtx(ctx, "Bash", map[string]any{"command": "sleep 100"}); err == nil {
+	quick(t, func() {
+		if _, err := s.callCtx(ctx, "Bash", map[string]any{"command": "sleep 300"}); err == nil {
 			t.Error("no error")
 		}
 	})

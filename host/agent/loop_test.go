@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/elfhost/elfhost/abi"
@@ -62,7 +63,9 @@ func TestA04ResultsTogether(t *testing.T) {
 	}
 }
 
-func TestParallelOnlyWhereAllowed(t *testing.T) {
+func TestParallelOnlyWhereAllowed(t *testing.T) { synctest.Test(t, parallelOnlyWhereAllowed) }
+
+func parallelOnlyWhereAllowed(t *testing.T) {
 	var now, most atomic.Int32
 	var order []string
 	var mu sync.Mutex

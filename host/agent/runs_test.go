@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/elfhost/elfhost/abi"
@@ -96,7 +97,7 @@ func TestA01CancelEndsDescendants(t *testing.T) {
 			if err != nil || stopOf(events) != StopCancelled {
 				t.Fatalf("%q %v", stopOf(events), err)
 			}
-			wait, done := context.WithTimeout(context.Background(), 10*time.Second)
+			wait, done := context.WithTimeout(context.Background(), 2*time.Minute)
 			defer done()
 			runs.mu.Lock()
 			all := make([]*Run, 0, len(runs.all))
@@ -170,7 +171,9 @@ func (o onlyOf) Append(ctx context.Context, id string, r Record) error {
 
 // A02: one of two parallel children hangs in a tool; the other's result is
 // kept, the first hits its time, and the parent goes on.
-func TestA02HungChild(t *testing.T) {
+func TestA02HungChild(t *testing.T) { synctest.Test(t, a02HungChild) }
+
+func a02HungChild(t *testing.T) {
 	runs := &Runs{}
 	hung, quick := spawner(runs, Spawn{Name: "hung", Prompt: "HUNG", Time: 80 * time.Millisecond}), spawner(runs, Spawn{Name: "quick", Prompt: "QUICK"})
 	quick.spec.Name = "spawn_quick"

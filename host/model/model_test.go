@@ -94,10 +94,9 @@ func TestRetry(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	time.AfterFunc(20*time.Millisecond, cancel)
-	begin := time.Now()
-	_, err := Complete(ctx, Retry{First: time.Minute, Longest: time.Minute}.Wrap(&failing{errs: []error{again, again}}), Request{})
-	if !errors.Is(err, ErrCancelled) || time.Since(begin) > 5*time.Second {
-		t.Errorf("cancelled while it waits: %v after %s", err, time.Since(begin))
+	_, err := Complete(ctx, Retry{First: time.Hour, Longest: time.Hour}.Wrap(&failing{errs: []error{again, again}}), Request{})
+	if !errors.Is(err, ErrCancelled) {
+		t.Errorf("cancelled while it waits: %v", err)
 	}
 }
 

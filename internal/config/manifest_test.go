@@ -121,7 +121,7 @@ func TestHostileTOML(t *testing.T) {
 		if len(err.Error()) > 4<<10 {
 			t.Errorf("%s: the error has %d bytes", name, len(err.Error()))
 		}
-		if d := time.Since(start); d > 3*time.Second {
+		if d := time.Since(start); d > 30*time.Second {
 			t.Errorf("%s took %v", name, d)
 		}
 	}

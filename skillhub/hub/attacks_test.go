@@ -272,7 +272,6 @@ func TestBadServers(t *testing.T) {
 	}))
 	defer web.Close()
 	o := options(t, c)
-	o.slow = 300 * time.Millisecond
 	s := use(t, o, "acme", web.URL, root)
 	mustFetch(t, s, "one", "one1.0.0x")
 	for _, x := range []struct {
@@ -307,16 +306,15 @@ func TestBadServers(t *testing.T) {
 		{"empty", func(http.ResponseWriter, *http.Request) {}, nil},
 	} {
 		bad = x.bad
-		begun := time.Now()
+		if s.o.slow = 0; x.what == "slow" { // the others shall not fail for being late
+			s.o.slow = 300 * time.Millisecond
+		}
 		_, _, err := fetch(s, "one")
 		if err == nil || x.kind != nil && !errors.Is(err, x.kind) {
 			t.Errorf("a server that is %s: %v, want %v", x.what, err, x.kind)
 		}
-		if d := time.Since(begun); d > 5*time.Second {
-			t.Errorf("a server that is %s took %v", x.what, d)
-		}
 	}
-	bad = nil
+	bad, s.o.slow = nil, 0
 	mustFetch(t, s, "one", "one1.0.0x") // nothing of that has stuck
 }
 

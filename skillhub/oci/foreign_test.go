@@ -56,7 +56,7 @@ func distribution(t *testing.T, secret string) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	for range 200 {
+	for range 2000 {
 		if resp, err := http.Get("http://" + host + "/v2/"); err == nil {
 			resp.Body.Close()
 			return host

@@ -16,7 +16,7 @@ func browse(t *testing.T, url string) string {
 	if err != nil {
 		t.Skip("no chromium on this machine: the pages are not tested in a browser")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
 		"--disable-background-networking", "--user-data-dir="+t.TempDir(), "--enable-logging=stderr", "--virtual-time-budget=2000", "--dump-dom", url)

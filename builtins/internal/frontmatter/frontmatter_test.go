@@ -2,6 +2,7 @@ package frontmatter
 
 import (
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -69,15 +70,17 @@ func TestK07Booleans(t *testing.T) {
 // K08: braces are text.
 func TestK08BraceBomb(t *testing.T) {
 	bomb := strings.Repeat("{a,b}", 20)
-	start := time.Now()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
 	for _, in := range []string{`"` + bomb + `"`, bomb} {
 		d := parse(t, "---\nname: a\npaths: "+in+"\n---\n")
 		if got := text(t, d, "name"); got != "a" {
 			t.Errorf("%s: name %q", in, got)
 		}
 	}
-	if time.Since(start) > time.Second {
-		t.Error("the braces were expanded")
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > 1<<20 {
+		t.Errorf("the braces were expanded: %d bytes were used", n)
 	}
 }
 
@@ -107,7 +110,7 @@ func TestBombsAreRefused(t *testing.T) {
 		if d.Body != "body" || text(t, d, "name") != "a" {
 			t.Errorf("%s: %q, name %q, %q", name, d.Body, text(t, d, "name"), d.Warnings)
 		}
-		if took := time.Since(start); took > 2*time.Second {
+		if took := time.Since(start); took > 30*time.Second {
 			t.Errorf("%s took %s", name, took)
 		}
 	}
