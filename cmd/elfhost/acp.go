@@ -49,7 +49,7 @@ The editor chooses the folder; ` + "`elfhost acp config CLIENT`" + ` prints what
 	fl.StringArrayVar(&f.plugins, "plugin", nil, "load the plugin in this folder (elf.toml, plugin.wasm)")
 	fl.BoolVar(&f.noInput, "no-input", false, "never ask: a question is a denial")
 	fl.IntVar(&f.maxSteps, "max-steps", 0, "requests to the model in one turn at the most")
-	fl.Float64Var(&f.maxCost, "max-cost", 0, "US dollars of one turn at the most, where the model's price is known")
+	fl.Float64Var(&f.maxCost, "max-cost", 0, "US dollars of one turn at the most; the model's price must be known")
 	fl.BoolVar(&f.ownTerminals, "own-terminals", false, "run commands in the kernel sandbox of elfhost, not in the editor's terminals")
 	fl.BoolVar(&f.verbose, "verbose", false, "log to standard error what goes wrong with the protocol")
 	c.AddCommand(acpConfigVerb(s))

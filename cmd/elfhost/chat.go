@@ -37,7 +37,7 @@ plain text, without any escape sequence.`,
 	fl := c.Flags()
 	fl.StringVarP(&f.model, "model", "m", "", "provider/name of the model, or a provider's name")
 	fl.IntVar(&f.maxSteps, "max-steps", 0, "requests to the model in one turn at the most")
-	fl.Float64Var(&f.maxCost, "max-cost", 0, "US dollars of one turn at the most, where the model's price is known")
+	fl.Float64Var(&f.maxCost, "max-cost", 0, "US dollars of one turn at the most; the model's price must be known")
 	fl.BoolVarP(&f.kept.Continue, "continue", "c", false, "go on with the last session of this folder")
 	fl.StringVarP(&f.kept.Resume, "resume", "r", "", "go on with this session; the beginning of its name will do")
 	fl.BoolVar(&f.kept.Fork, "fork", false, "with -c or -r: go on with a copy, and leave the session as it is")

@@ -57,7 +57,7 @@ func (f *runFlags) flags(c *cobra.Command) {
 	fl.StringVar(&f.format, "output-format", "text", "text, json (one object) or stream-json (a line an event; see `elfhost schema events`)")
 	fl.StringVar(&f.schema, "json-schema", "", "the final answer must fit the JSON Schema in this file")
 	fl.IntVar(&f.maxSteps, "max-steps", 0, "requests to the model at the most")
-	fl.Float64Var(&f.maxCost, "max-cost", 0, "US dollars at the most, where the model's price is known")
+	fl.Float64Var(&f.maxCost, "max-cost", 0, "US dollars at the most; the model's price must be known")
 	fl.BoolVarP(&f.kept.Continue, "continue", "c", false, "go on with the last session of this folder")
 	fl.StringVarP(&f.kept.Resume, "resume", "r", "", "go on with this session; the beginning of its name will do")
 	fl.BoolVar(&f.kept.Fork, "fork", false, "with -c or -r: go on with a copy, and leave the session as it is")

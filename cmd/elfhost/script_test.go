@@ -61,7 +61,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("ELFHOST_HOME", home)
 			e.Setenv("PAGES", pages.URL)
 			e.Setenv("REGISTRY", strings.TrimPrefix(images.URL, "http://"))
-			for _, k := range []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "XAI_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY", "NO_COLOR"} {
+			for _, k := range []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "XAI_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "NO_COLOR"} {
 				e.Setenv(k, "")
 			}
 			if err := os.MkdirAll(home, 0o700); err != nil {

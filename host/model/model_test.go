@@ -20,6 +20,13 @@ func TestCost(t *testing.T) {
 	if got := (Price{Input: 1}).Cost(Usage{CacheWrite: 1e6}); got != 1 {
 		t.Errorf("writing to the cache for nothing: %v", got)
 	}
+	long := Price{Input: 2, Output: 6, Above: 200_000, Long: &Price{Input: 4, Output: 12, CacheRead: 1}}
+	if got := long.Cost(Usage{Input: 100_000, CacheRead: 100_000}); got != 0.2 {
+		t.Errorf("a prompt that is just not long: %v", got)
+	}
+	if got := long.Cost(Usage{Input: 100_000, CacheRead: 200_000, Output: 1_000_000}); math.Abs(got-12.6) > 1e-12 {
+		t.Errorf("a long prompt: %v", got)
+	}
 }
 
 func TestCheck(t *testing.T) {

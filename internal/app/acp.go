@@ -225,7 +225,7 @@ func (a *App) knownModels() []acp.Model {
 		}
 	}
 	for _, v := range vendors() {
-		if a.env(v.keyEnv) != "" && v.model != "" {
+		if v.key(a.env) != "" && v.model != "" {
 			out = append(out, acp.Model{Name: v.name + "/" + v.model})
 		}
 	}

@@ -65,6 +65,9 @@ func (a *App) openChild(ctx context.Context, parent *agent.Loop, s agent.Spawn) 
 		if err != nil {
 			return nil, err
 		}
+		if err := within(l.Limits, m); err != nil {
+			return nil, err
+		}
 		l.Model, l.Info, l.Price, l.Format, l.Search = m.Model, m.Info, m.Price, m.Format, a.nativeSearch(m)
 	}
 	logs, err := os.MkdirTemp(a.SessionDir(), "agent-")

@@ -8,6 +8,8 @@ import (
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host/model"
+	"github.com/elfhost/elfhost/host/model/gemini"
+	"github.com/elfhost/elfhost/host/model/openai"
 	"github.com/elfhost/elfhost/host/policy"
 	"github.com/elfhost/elfhost/internal/config"
 )
@@ -88,16 +90,32 @@ func (a *App) searxng() string {
 }
 
 // nativeSearch reports whether the model's provider is to search the web by
-// itself, in the place of WebSearch: where it can, and where nothing keeps the
-// tool itself from being used.
+// itself, in the place of WebSearch: where it can beside other tools, and where
+// nothing keeps the tool itself from being used.
 func (a *App) nativeSearch(c Chosen) *model.Search {
-	provider, _ := model.SplitName(c.Name)
-	can := slices.Contains([]string{"anthropic", "openai", "google", "xai"}, provider)
 	ruling := policy.Judge(a.Policy.Rules(), "WebSearch", policy.Subject{})
-	if !can || !a.Config.NativeSearch || !a.Registry.Has("WebSearch") || a.Policy.Network().Off || ruling.Effect == policy.Deny {
+	if !a.searches(c.Name) || !a.Config.NativeSearch || !a.Registry.Has("WebSearch") || a.Policy.Network().Off || ruling.Effect == policy.Deny {
 		return nil
 	}
 	return &model.Search{}
+}
+
+// searches reports models of vendors that have a search of their own. A server
+// of somebody else's that speaks their protocol has none that we know of.
+func (a *App) searches(name string) bool {
+	provider, id := model.SplitName(name)
+	if !a.priced(provider) {
+		return false
+	}
+	switch a.kind(provider) {
+	case "anthropic":
+		return true
+	case "openai":
+		return openai.Searches(id)
+	case "gemini":
+		return gemini.Searches(id, true)
+	}
+	return false
 }
 
 // globalIgnore is the person's own ignore file for git, at its usual place.

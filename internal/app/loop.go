@@ -17,6 +17,7 @@ import (
 	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/agent"
 	"github.com/elfhost/elfhost/host/policy"
+	"github.com/elfhost/elfhost/internal/fault"
 	"github.com/elfhost/elfhost/internal/term"
 )
 
@@ -37,8 +38,8 @@ func (a *App) Loop(ctx context.Context, m Chosen, l agent.Limits) (*agent.Loop, 
 	if l.Cost == 0 {
 		l.Cost = a.Config.MaxCost
 	}
-	if l.Cost > 0 && m.Price == nil {
-		a.note("the price of %s is not known, so that the budget of $%g stops nothing; [prices.%q] in config.toml names it", m.Name, l.Cost, m.Name)
+	if err := within(l, m); err != nil {
+		return nil, err
 	}
 	place := a.surroundings(ctx)
 	place.Append = a.skillsText(ctx)
@@ -71,7 +72,21 @@ func (a *App) small(ctx context.Context, l *agent.Loop) {
 		a.note("the background model is not to be had, %s does its work: %v", l.Info.ID, err)
 		return
 	}
+	if err := within(l.Limits, m); err != nil {
+		a.note("the background model is not used, %s does its work: %v", l.Info.ID, err)
+		return
+	}
 	l.Compact.Model, l.Compact.Price = m.Model, m.Price
+}
+
+// within refuses a model whose price is not known where there is a budget: it
+// would stop nothing.
+func within(l agent.Limits, m Chosen) error {
+	if l.Cost <= 0 || m.Price != nil {
+		return nil
+	}
+	return fault.New("E1403", fmt.Sprintf("name it in config.toml: [prices.%q] input = DOLLARS output = DOLLARS, for a million tokens; or leave the budget out", m.Name),
+		"the price of %s is not known, so that a budget of $%g would stop nothing", m.Name, l.Cost)
 }
 
 func (a *App) surroundings(ctx context.Context) agent.Surroundings {

@@ -31,45 +31,9 @@ type Chosen struct {
 	Format host.Format  // of tools' schemas, as its provider wants them
 }
 
-// vendor is a provider that needs nothing but a key in the environment.
-type vendor struct{ name, keyEnv, base, model string }
-
-// defaults are the models that a vendor's name alone stands for. --model and
-// `model` in config.toml name others.
-var defaults = map[string]string{
-	"anthropic": "claude-sonnet-4-5", "openai": "gpt-5", "xai": "grok-4", "openrouter": "anthropic/claude-sonnet-4.5",
-	"google": "gemini-2.5-pro", "deepseek": "deepseek-chat", "groq": "openai/gpt-oss-120b", "mistral": "mistral-large-latest",
-}
-
-// vendors in the order in which a default is chosen.
-func vendors() []vendor {
-	out := []vendor{
-		{"anthropic", "ANTHROPIC_API_KEY", "https://api.anthropic.com", defaults["anthropic"]},
-		{"google", "GEMINI_API_KEY", googleBase, defaults["google"]},
-	}
-	for _, v := range openai.Vendors() {
-		if v.KeyEnv != "" {
-			out = append(out, vendor{v.Name, v.KeyEnv, v.BaseURL, defaults[v.Name]})
-		}
-	}
-	return out
-}
-
-const googleBase = "https://generativelanguage.googleapis.com"
-
-func (v vendor) open(key string, c *http.Client) (model.Provider, error) {
-	switch v.name {
-	case "anthropic":
-		return anthropic.New(anthropic.Options{Key: key, HTTP: c}), nil
-	case "google":
-		return gemini.New(gemini.Options{Key: key, HTTP: c})
-	}
-	return openai.New(openai.Options{Name: v.name, Key: key, HTTP: c}), nil
-}
-
-// Model chooses a model: the one that is named ("provider/id", or a provider's
-// name alone), else that of config.toml, else the first vendor with a key, else
-// a local server that answers. It reaches for nothing but the local servers.
+// Model chooses a model: the one that is named (see named), else that of
+// config.toml, else the first vendor with a key, else a local server that
+// answers. It reaches for nothing but the local servers.
 func (a *App) Model(ctx context.Context, name string) (Chosen, error) {
 	if name == "" {
 		name = a.Config.Model
@@ -77,9 +41,9 @@ func (a *App) Model(ctx context.Context, name string) (Chosen, error) {
 	if name == "" {
 		return a.anyModel(ctx)
 	}
-	provider, id := model.SplitName(name)
-	if provider == "" {
-		provider, id = name, ""
+	provider, id, err := a.named(name)
+	if err != nil {
+		return Chosen{}, err
 	}
 	p, def, err := a.provider(provider)
 	if err != nil {
@@ -87,6 +51,11 @@ func (a *App) Model(ctx context.Context, name string) (Chosen, error) {
 	}
 	if id == "" {
 		id = def
+	}
+	if id == "" && a.isLocal(provider) {
+		if id, err = firstModel(ctx, p); err != nil {
+			return Chosen{}, fault.Wrap("E1103", "start it, or name the model as "+provider+"/MODEL", err)
+		}
 	}
 	if id == "" {
 		return Chosen{}, fault.New("E1001", "name it as "+provider+"/MODEL", "the provider %q has no default model", provider)
@@ -101,8 +70,7 @@ func (a *App) chosen(provider, id string, p model.Provider) (Chosen, error) {
 	}
 	c := Chosen{Name: provider + "/" + id, Model: m}
 	c.Info, c.Price, _ = a.facts(provider, model.Info{ID: id})
-	own := a.Config.Providers[provider]
-	if provider == "google" || own.Kind == "gemini" {
+	if a.kind(provider) == "gemini" {
 		c.Format = host.FormatGemini
 	}
 	return c, nil
@@ -129,12 +97,12 @@ func (a *App) provider(name string) (p model.Provider, def string, err error) {
 	if name == "scripted" {
 		return scripted.Provider{Read: a.script}, "", nil
 	}
-	all := vendors()
+	all := append(vendors(), localVendors()...)
 	if i := slices.IndexFunc(all, func(v vendor) bool { return v.name == name }); i >= 0 {
 		v := all[i]
-		key := a.env(v.keyEnv)
-		if key == "" {
-			return nil, "", fault.New("E1101", "set "+v.keyEnv, "no key for %s", name)
+		key := v.key(a.env)
+		if key == "" && len(v.keyEnv) > 0 {
+			return nil, "", fault.New("E1101", "set "+strings.Join(v.keyEnv, " or "), "no key for %s", name)
 		}
 		a.Secrets.Scrub.Add(key)
 		client, err := a.modelClient(v.base)
@@ -144,12 +112,16 @@ func (a *App) provider(name string) (p model.Provider, def string, err error) {
 		p, err := v.open(key, client)
 		return p, v.model, err
 	}
-	return nil, "", fault.New("E1001", "known: "+strings.Join(a.providerNames(), ", "), "there is no model provider %q", name)
+	return nil, "", a.noProvider(name)
+}
+
+func (a *App) noProvider(name string) error {
+	return fault.New("E1001", "known: "+strings.Join(a.providerNames(), ", "), "there is no model provider %q", name)
 }
 
 func (a *App) providerNames() []string {
 	out := []string{"scripted"}
-	for _, v := range vendors() {
+	for _, v := range append(vendors(), localVendors()...) {
 		out = append(out, v.name)
 	}
 	for n := range a.Config.Providers {
@@ -172,10 +144,7 @@ func (a *App) configured(name string, c config.Provider) (model.Provider, error)
 	}
 	base := c.BaseURL
 	if base == "" {
-		base = map[string]string{"anthropic": "https://api.anthropic.com", "gemini": googleBase}[c.Kind]
-		if base == "" {
-			base = "https://api.openai.com/v1"
-		}
+		base = usualBase(name, c.Kind)
 	}
 	client, err := a.modelClient(base)
 	if err != nil {
@@ -193,6 +162,24 @@ func (a *App) configured(name string, c config.Provider) (model.Provider, error)
 		return openai.New(openai.Options{Name: name, Key: key, BaseURL: base, API: openai.Chat, HTTP: client}), nil
 	}
 	return nil, fault.New("E1002", "`elfhost config explain providers`", "the kind %q of provider %q is not in this build", c.Kind, name)
+}
+
+// usualBase is where a provider of config.toml is that has no base_url: at the
+// vendor's that it is called after, else at the protocol's own.
+func usualBase(name, kind string) string {
+	switch kind {
+	case "anthropic":
+		return "https://api.anthropic.com"
+	case "gemini":
+		return googleBase
+	}
+	base := ""
+	for _, v := range openai.Vendors() {
+		if v.Name == name || base == "" { // OpenAI is the first
+			base = v.BaseURL
+		}
+	}
+	return base
 }
 
 // script reads the turns of a scripted model. A relative name lies in the
@@ -222,7 +209,7 @@ func (a *App) modelClient(base string) (*http.Client, error) {
 // anyModel looks for keys, then for local servers.
 func (a *App) anyModel(ctx context.Context) (Chosen, error) {
 	for _, v := range vendors() {
-		if a.env(v.keyEnv) != "" {
+		if v.key(a.env) != "" {
 			return a.Model(ctx, v.name)
 		}
 	}
@@ -255,7 +242,7 @@ var localScopes = []string{"http://127.0.0.1:11434 GET", "http://127.0.0.1:8080 
 func (a *App) noModel() error {
 	var keys []string
 	for _, v := range vendors() {
-		keys = append(keys, v.keyEnv)
+		keys = append(keys, v.keyEnv...)
 	}
 	hint := fmt.Sprintf(`looked for keys in %s (none is set), and for Ollama on 127.0.0.1:11434 and llama.cpp on 127.0.0.1:8080 (none answers).
 These work without a model:

@@ -37,6 +37,9 @@ const modelsTime = 10 * time.Second
 // config.toml, and the local servers that answer. only names one of them; "" is
 // all. A provider that fails has its Error, and stops nothing.
 func (a *App) Models(ctx context.Context, only string) ([]Reachable, error) {
+	if p, ok := a.knownProvider(only); ok {
+		only = p
+	}
 	rows := a.reachable(ctx, only)
 	if only != "" && len(rows) == 0 {
 		_, _, err := a.provider(only)
@@ -54,12 +57,15 @@ func (a *App) Models(ctx context.Context, only string) ([]Reachable, error) {
 func (a *App) reachable(ctx context.Context, only string) []Reachable {
 	names := slices.Sorted(maps.Keys(a.Config.Providers))
 	for _, v := range vendors() {
-		if _, ok := a.Config.Providers[v.name]; !ok && a.env(v.keyEnv) != "" {
+		if _, ok := a.Config.Providers[v.name]; !ok && v.key(a.env) != "" {
 			names = append(names, v.name)
 		}
 	}
 	if only != "" {
 		names = slices.DeleteFunc(names, func(n string) bool { return n != only })
+		if a.isLocal(only) { // asked by name, wherever it is
+			return []Reachable{a.ask(ctx, only)}
+		}
 	}
 	rows := make([]Reachable, len(names))
 	var group sync.WaitGroup
@@ -67,18 +73,15 @@ func (a *App) reachable(ctx context.Context, only string) []Reachable {
 		group.Go(func() { rows[i] = a.ask(ctx, name) })
 	}
 	var local []Reachable
-	group.Go(func() { local = a.localServers(ctx, only) })
+	if only == "" {
+		group.Go(func() {
+			for _, l := range a.LocalModels(ctx) {
+				local = append(local, Reachable{Provider: l.Vendor.Name, Models: a.list(l.Vendor.Name, l.Models)})
+			}
+		})
+	}
 	group.Wait()
 	return append(rows, local...)
-}
-
-func (a *App) localServers(ctx context.Context, only string) (rows []Reachable) {
-	for _, l := range a.LocalModels(ctx) {
-		if only == "" || only == l.Vendor.Name {
-			rows = append(rows, Reachable{Provider: l.Vendor.Name, Models: a.list(l.Vendor.Name, l.Models)})
-		}
-	}
-	return rows
 }
 
 // ask gets one provider's list. A server without one has the models that the
@@ -99,7 +102,7 @@ func (a *App) ask(ctx context.Context, name string) Reachable {
 		}
 	}
 	if err != nil && !errors.Is(err, model.ErrUnsupported) {
-		row.Error = a.Secrets.Scrub.String(err.Error())
+		row.Error = strings.TrimPrefix(a.Secrets.Scrub.String(err.Error()), name+": ")
 	}
 	row.Models = a.list(name, infos)
 	return row
@@ -120,14 +123,17 @@ func (a *App) list(provider string, infos []model.Info) []ReachableModel {
 }
 
 // facts completes what is known of a model: configuration first, then what the
-// provider said, then what vendors had published when this was built. A local
-// server's model costs nothing that we know of.
+// provider said, then what vendors had published when this was built. A model
+// on this machine, and a scripted one, cost nothing.
 func (a *App) facts(provider string, info model.Info) (model.Info, *model.Price, string) {
 	if c := a.Config.Providers[provider]; c.Context > 0 {
 		info.Window = int64(c.Context)
 	}
 	var price *model.Price
 	since := ""
+	if a.isLocal(provider) || a.kind(provider) == "scripted" {
+		price = &model.Price{}
+	}
 	if t, err := known.Load(); err == nil && a.priced(provider) {
 		if f, ok := t.Find(info.ID); ok {
 			if info.Window == 0 {
@@ -143,6 +149,22 @@ func (a *App) facts(provider string, info model.Info) (model.Info, *model.Price,
 		price, since = &model.Price{Input: p.Input, Output: p.Output, CacheRead: p.CacheRead, CacheWrite: p.CacheWrite}, "config.toml"
 	}
 	return info, price, since
+}
+
+// kind is the protocol of a provider, as config.toml names it.
+func (a *App) kind(provider string) string {
+	if c, ok := a.Config.Providers[provider]; ok {
+		return c.Kind
+	}
+	switch provider {
+	case "anthropic", "scripted":
+		return provider
+	case "google":
+		return "gemini"
+	case "openai", "xai":
+		return "openai"
+	}
+	return "openai-chat"
 }
 
 // priced reports a provider whose models are the vendors' own: a server of

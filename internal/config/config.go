@@ -14,7 +14,7 @@ type Config struct {
 	Dialect         string   `toml:"dialect" default:"tinyelf" oneof:"tinyelf acp" doc:"the names and parameters of the builtin tools"`
 	Tools           []string `toml:"tools" doc:"the tools to offer, by name; all when empty"`
 	MaxSteps        int      `toml:"max_steps" default:"50" doc:"model turns of one run at the most"`
-	MaxCost         float64  `toml:"max_cost" user:"only" doc:"US dollars of one run at the most; 0 sets no limit"`
+	MaxCost         float64  `toml:"max_cost" user:"only" doc:"US dollars of one run at the most; 0 sets no limit. The model's price must be known, see prices"`
 	ExecTimeout     Duration `toml:"exec_timeout" default:"2m" doc:"when Bash ends a command"`
 	NativeSearch    bool     `toml:"native_search" default:"true" doc:"let a model's provider search the web by itself, where it can, in place of WebSearch"`
 	Offline         bool     `toml:"offline" user:"only" doc:"use no network at all"`

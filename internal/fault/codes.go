@@ -51,6 +51,7 @@ var codes = []Code{
 	{"E1327", ExitRefused, "not what was accepted", "--accept names the digest of another screen than this package shows here: the package, what it asks for, its signer, or the policy is another. Look at the screen, and accept its digest."},
 	{"E1401", ExitLimit, "step limit", "The agent used all its steps. --max-steps allows more."},
 	{"E1402", ExitLimit, "budget", "The agent used its budget. --max-cost allows more."},
+	{"E1403", ExitUsage, "a budget that would stop nothing", "There is a budget, and the price of the model is not known: neither the provider's own table nor config.toml has it, so that what it costs cannot be counted. Name the price in config.toml as [prices.\"PROVIDER/MODEL\"], or leave the budget out."},
 	{"E1501", ExitFailed, "state cannot be written", "elfhost could not write to its state folder. `elfhost doctor` names the folder and what is wrong with it."},
 	{"E1502", ExitFailed, "the audit log is broken", "A record of the audit log was changed, removed or reordered, or the log ends before its head says. The error names the first bad record. Keep the file: it is evidence."},
 	{"E1503", ExitFailed, "the engine failed", "The sandbox could not compile or start a module that was accepted before. `elfhost plugin warm` builds it again; `elfhost doctor` checks the machine."},

@@ -270,3 +270,11 @@ func FuzzTake(f *testing.F) {
 		_ = a.end()
 	})
 }
+
+func TestSearches(t *testing.T) {
+	for id, want := range map[string]bool{"gemini-3.8-flash": true, "gemini-2.5-pro": false, "gemini-flash-latest": false} {
+		if Searches(id, true) != want || !Searches(id, false) {
+			t.Errorf("%s", id)
+		}
+	}
+}

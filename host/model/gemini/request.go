@@ -24,14 +24,19 @@ func (m *Model) config(r model.Request) *genai.GenerateContentConfig {
 		}
 		c.Tools = append(c.Tools, t)
 	}
-	// Before Gemini 3 the API refuses its search beside functions.
-	if r.Search != nil && (len(r.Tools) == 0 || m.generation() >= 3) {
+	if r.Search != nil && Searches(m.id, len(r.Tools) > 0) {
 		c.Tools = append(c.Tools, &genai.Tool{GoogleSearch: &genai.GoogleSearch{}})
 	}
 	if len(r.Schema) > 0 {
 		c.ResponseMIMEType, c.ResponseJsonSchema = "application/json", r.Schema
 	}
 	return c
+}
+
+// Searches reports whether a model can search the web by itself: before Gemini
+// 3 the API refuses its search beside functions.
+func Searches(id string, functions bool) bool {
+	return !functions || (&Model{id: id}).generation() >= 3
 }
 
 // declare passes a schema on as what it is: Gemini's own subset, which names

@@ -6,6 +6,7 @@ package known
 import (
 	_ "embed"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
@@ -38,21 +39,27 @@ func Load() (Table, error) {
 	return p, nil
 }
 
+// behind is what may follow a model's name without making it another model: a
+// date, "latest" or "preview", a mode of thinking, a version at another cloud.
+var behind = regexp.MustCompile(`^(-(\d{8}|\d{4}-\d\d-\d\d|\d\d-\d{4}|\d\d-\d\d|\d{3,4}|latest|preview|exp|beta|reasoning|non-reasoning))*(@.*)?$`)
+
 // Find looks a model up by its identifier. A vendor's prefix, as OpenRouter
-// has it, does not matter, nor does a date behind the name.
+// has it, does not matter, nor does a date behind the name; any other ending is
+// another model, whose price is not to be guessed.
 func (p Table) Find(id string) (Facts, bool) {
 	if i := strings.LastIndexByte(id, '/'); i >= 0 {
-		id = id[i+1:]
+		id = dotted.ReplaceAllString(id[i+1:], "$1-$2")
 	}
 	id = strings.ToLower(id)
 	best := ""
 	for name := range p.Models {
-		rest, ok := strings.CutPrefix(id, name)
-		whole := rest == "" || strings.HasPrefix(rest, "-") || strings.HasPrefix(rest, "@") || strings.HasPrefix(rest, ":")
-		if ok && whole && len(name) > len(best) {
+		if rest, ok := strings.CutPrefix(id, name); ok && behind.MatchString(rest) && len(name) > len(best) {
 			best = name
 		}
 	}
 	f, ok := p.Models[best]
 	return f, ok
 }
+
+// dotted is how OpenRouter writes the versions of Claude.
+var dotted = regexp.MustCompile(`^(claude-[a-z]+-\d+)\.(\d+)`)

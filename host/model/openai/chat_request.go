@@ -74,17 +74,9 @@ func (c *chat) own(out *chatRequest, r model.Request) {
 	if r.Search == nil {
 		return
 	}
-	switch vendor {
+	switch vendor { // xAI's search is a tool of its Responses API alone
 	case "openai":
 		out.extra["web_search_options"] = map[string]any{}
-	case "xai":
-		source := map[string]any{"type": "web"}
-		if len(r.Search.Allowed) > 0 {
-			source["allowed_websites"] = r.Search.Allowed
-		} else if len(r.Search.Blocked) > 0 {
-			source["excluded_websites"] = r.Search.Blocked
-		}
-		out.extra["search_parameters"] = map[string]any{"mode": "auto", "return_citations": true, "sources": []any{source}}
 	case "openrouter":
 		out.extra["plugins"] = []any{map[string]any{"id": "web"}}
 	}

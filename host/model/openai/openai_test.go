@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	sdk "github.com/sashabaranov/go-openai"
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host/model"
@@ -367,8 +368,75 @@ func TestVendorsOwnFields(t *testing.T) {
 	if r[2]["messages"].([]any)[1].(map[string]any)["reasoning_details"] != nil {
 		t.Error("one vendor's reasoning goes to another")
 	}
-	if r[2]["reasoning_effort"] != "high" || r[2]["search_parameters"].(map[string]any)["sources"] == nil {
+	if r[2]["reasoning_effort"] != "high" || r[2]["search_parameters"] != nil { // xAI answers 410 to it
 		t.Errorf("xai: %v", r[2])
+	}
+}
+
+// xAI's Responses API has a dialect: the system prompt is a message, reasoning
+// goes back with its identifiers, searches do not.
+func TestXAIResponses(t *testing.T) {
+	first := replay.Stream(data(
+		`{"type":"response.output_item.done","output_index":0,"item":{"id":"rs_1","type":"reasoning","status":"completed","summary":[{"type":"summary_text","text":"hm"}],"encrypted_content":"secret"}}`,
+		`{"type":"response.output_item.done","output_index":1,"item":{"id":"ws_1","type":"web_search_call","status":"completed","action":{"type":"search","query":"go"}}}`,
+		`{"type":"response.output_text.delta","output_index":2,"item_id":"msg_1","delta":"a moment"}`,
+		`{"type":"response.output_item.done","output_index":2,"item":{"id":"msg_1","type":"message","role":"assistant","content":[{"type":"output_text","text":"a moment","annotations":[]}]}}`,
+		`{"type":"response.output_item.added","output_index":3,"item":{"id":"fc_1","type":"function_call","call_id":"call_1","name":"weather","arguments":""}}`,
+		`{"type":"response.output_item.done","output_index":3,"item":{"id":"fc_1","type":"function_call","call_id":"call_1","name":"weather","arguments":"{}"}}`,
+		`{"type":"response.completed","response":{"status":"completed","usage":{"input_tokens":10,"input_tokens_details":{"cached_tokens":4},"output_tokens":7,"output_tokens_details":{"reasoning_tokens":3}}}}`,
+	))
+	second := replay.Stream(data(`{"type":"response.done","response":{"status":"completed"}}`))
+	srv := replay.Serve(t, []replay.Exchange{first, second})
+	if New(Options{Name: "xai"}).opt.API != Responses {
+		t.Error("xAI itself is not asked through its Responses API")
+	}
+	m := open(t, Options{Name: "xai", BaseURL: srv.URL, API: Responses}, "grok-4.7")
+	req := model.Request{System: "be brief", CacheKey: "k", Effort: model.EffortHigh, Messages: user1("go"), Search: &model.Search{Blocked: []string{"b.example"}}}
+	got, err := replay.Ask(t, m, req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Stop != model.StopCalls || got.Text != "a moment" && got.Message.Text() != "a moment" || got.Usage.Searches != 1 || got.Usage.CacheRead != 4 {
+		t.Errorf("%+v", got)
+	}
+	req.Messages = append(req.Messages, got.Message, answers(got.Message.Calls(), "40 C"))
+	if _, err := replay.Ask(t, m, req); err != nil {
+		t.Fatal(err)
+	}
+	r := srv.Requests()
+	if r[0]["instructions"] != nil || r[0]["store"] != false || r[0]["prompt_cache_key"] != "k" || r[0]["reasoning"].(map[string]any)["effort"] != "high" {
+		t.Errorf("%v", r[0])
+	}
+	if d := cmp.Diff([]any{map[string]any{"type": "web_search", "filters": map[string]any{"excluded_domains": []any{"b.example"}}}}, r[0]["tools"]); d != "" {
+		t.Errorf("search: %s", d)
+	}
+	want := []any{
+		map[string]any{"role": "system", "content": "be brief"},
+		map[string]any{"role": "user", "content": []any{map[string]any{"type": "input_text", "text": "go"}}},
+		map[string]any{"id": "rs_1", "type": "reasoning", "status": "completed", "summary": []any{map[string]any{"type": "summary_text", "text": "hm"}}, "encrypted_content": "secret"},
+		map[string]any{"role": "assistant", "content": "a moment"},
+		map[string]any{"type": "function_call", "call_id": "call_1", "name": "weather", "arguments": "{}"},
+		map[string]any{"type": "function_call_output", "call_id": "call_1", "output": "40 C"},
+	}
+	if d := cmp.Diff(want, r[1]["input"]); d != "" {
+		t.Errorf("what goes back: %s", d)
+	}
+	if r := mustRequest(New(Options{Name: "xai"}), "grok-4", model.EffortHigh); r.Reasoning != nil {
+		t.Error("a model that takes no effort is given one")
+	}
+}
+
+func mustRequest(p *Provider, id string, e model.Effort) sdk.CreateResponseRequest {
+	return (&responses{p: p, id: id}).request(model.Request{Effort: e, Messages: user1("go")})
+}
+
+func TestSearches(t *testing.T) {
+	for id, want := range map[string]bool{
+		"gpt-5.6": true, "gpt-4o": true, "gpt-4.1-nano": false, "gpt-4": false, "o3": true, "grok-4.7": true, "grok-4": true, "grok-3": false, "grok-code-fast-1": false, "llama": false,
+	} {
+		if Searches(id) != want {
+			t.Errorf("%s: %v", id, !want)
+		}
 	}
 }
 

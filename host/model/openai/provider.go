@@ -1,5 +1,5 @@
-// Package openai speaks OpenAI's Responses and Chat Completions APIs, the
-// latter also to the many servers that follow it: xAI, OpenRouter, Ollama,
+// Package openai speaks OpenAI's Responses API, to xAI as well, and the Chat
+// Completions API, to the many servers that follow it: OpenRouter, Ollama,
 // llama.cpp, vLLM and any other base URL.
 package openai
 
@@ -19,8 +19,8 @@ import (
 // API is one of the two protocols.
 type API string
 
-// The protocols. The zero value means Responses at OpenAI itself, and Chat
-// everywhere else.
+// The protocols. The zero value means Responses at OpenAI and xAI themselves,
+// and Chat everywhere else.
 const (
 	Responses API = "responses"
 	Chat      API = "chat"
@@ -61,7 +61,7 @@ func New(o Options) *Provider {
 	o.BaseURL = strings.TrimRight(o.BaseURL, "/")
 	if o.API == "" {
 		o.API = Chat
-		if o.Name == "openai" && o.BaseURL == openAI {
+		if o.Name == "openai" && o.BaseURL == openAI || o.Name == "xai" && o.BaseURL == xAI {
 			o.API = Responses
 		}
 	}

@@ -22,7 +22,20 @@ type responses struct {
 // have another shape.
 func (m *responses) nativeName() string { return m.p.opt.Name + "/responses" }
 
-var reasoner = regexp.MustCompile(`^(o[1-9]|gpt-([5-9]|\d\d)|codex)`)
+// reasoner are models that think, and of xAI's those that take an effort.
+var reasoner = regexp.MustCompile(`^(o[1-9]|gpt-([5-9]|\d\d)|codex|grok-(3-mini|4\.[2-9]|[5-9]))`)
+
+// searcher are models that the vendors' own search can be given to.
+var searcher = regexp.MustCompile(`^(gpt-4o|gpt-4\.1|gpt-([5-9]|\d\d)|o[3-9]|codex|grok-([4-9]|\d\d))`)
+
+// Searches reports whether a model of OpenAI's or xAI's can search the web by
+// itself, through the Responses API.
+func Searches(id string) bool {
+	return searcher.MatchString(id) && !strings.HasPrefix(id, "gpt-4.1-nano")
+}
+
+// xai reports the other vendor of this API, whose dialect differs a little.
+func (m *responses) xai() bool { return m.p.opt.Name == "xai" }
 
 // request translates. Nothing is stored at the vendor: the whole conversation
 // goes with each request, reasoning encrypted.
@@ -34,11 +47,18 @@ func (m *responses) request(r model.Request) sdk.CreateResponseRequest {
 	if !r.NoCache {
 		out.PromptCacheKey = r.CacheKey
 	}
-	if reasoner.MatchString(m.id) {
+	reasons := reasoner.MatchString(m.id)
+	if reasons || m.xai() {
 		out.Include = []sdk.ResponseInclude{sdk.ResponseIncludeReasoningEncryptedContent}
-		if r.Effort != model.EffortDefault {
-			out.Reasoning = &sdk.ResponseReasoning{Effort: m.effort(r.Effort), Summary: "auto"}
-		}
+	}
+	switch {
+	case !reasons || r.Effort == model.EffortDefault:
+	case !m.xai():
+		out.Reasoning = &sdk.ResponseReasoning{Effort: m.effort(r.Effort), Summary: "auto"}
+	case r.Effort == model.EffortNone:
+		out.Reasoning = &sdk.ResponseReasoning{Effort: string(model.EffortLow)} // its least
+	default:
+		out.Reasoning = &sdk.ResponseReasoning{Effort: string(r.Effort)}
 	}
 	for _, t := range r.Tools {
 		out.Tools = append(out.Tools, sdk.ResponseTool{Type: sdk.ToolTypeFunction, Parameters: map[string]any{
@@ -48,8 +68,11 @@ func (m *responses) request(r model.Request) sdk.CreateResponseRequest {
 	}
 	if r.Search != nil {
 		t := sdk.ResponseTool{Type: sdk.ToolTypeWebSearch, Parameters: map[string]any{}}
-		if len(r.Search.Allowed) > 0 {
+		switch {
+		case len(r.Search.Allowed) > 0:
 			t.Parameters["filters"] = map[string]any{"allowed_domains": r.Search.Allowed}
+		case len(r.Search.Blocked) > 0 && m.xai():
+			t.Parameters["filters"] = map[string]any{"excluded_domains": r.Search.Blocked}
 		}
 		out.Tools = append(out.Tools, t)
 	}
@@ -57,6 +80,10 @@ func (m *responses) request(r model.Request) sdk.CreateResponseRequest {
 		out.Text = &sdk.ResponseTextConfig{Format: &sdk.ResponseTextFormat{Type: "json_schema", Name: "answer", Schema: r.Schema}}
 	}
 	input := []any{}
+	if m.xai() && r.System != "" { // it refuses instructions
+		out.Instructions = ""
+		input = append(input, item{"role": "system", "content": r.System})
+	}
 	for _, msg := range r.Messages {
 		input = append(input, m.items(msg)...)
 	}
@@ -96,6 +123,8 @@ func (m *responses) items(msg model.Message) []any {
 		case b.Result != nil:
 			out = append(out, item{"type": "function_call_output", "call_id": b.Result.ID, "output": output(b.Result)})
 		case b.Content == nil:
+		case msg.Role == model.RoleAssistant && m.xai():
+			out = append(out, item{"role": "assistant", "content": wire.Plain(*b.Content)})
 		case msg.Role == model.RoleAssistant:
 			out = append(out, item{"type": "message", "role": "assistant", "content": []any{item{"type": "output_text", "text": wire.Plain(*b.Content)}}})
 		default:
@@ -131,6 +160,15 @@ func output(r *model.CallResult) any {
 		return text
 	}
 	return parts
+}
+
+// reasoning prepares an item of reasoning for being sent back. xAI wants the
+// identifiers that OpenAI refuses where nothing is stored.
+func (m *responses) reasoning(raw json.RawMessage) json.RawMessage {
+	if m.xai() {
+		return keep(raw)
+	}
+	return keep(raw, "id", "status")
 }
 
 // keep prepares an item of an answer for being sent back: without its

@@ -126,7 +126,7 @@ func (a *responsesAnswer) take(raw []byte) error {
 		}
 	case "response.output_item.done":
 		return a.finish(e)
-	case "response.completed", "response.incomplete":
+	case "response.completed", "response.done", "response.incomplete":
 		a.end(e)
 	case "response.failed":
 		return a.m.p.errors.Parse(0, e.Response.Error)
@@ -167,7 +167,7 @@ func (a *responsesAnswer) finish(e responseEvent) error {
 	case "reasoning":
 		b.Thinking = &model.Thinking{Text: summary(it)}
 		if it.Encrypted != "" { // without it the item means nothing to the vendor
-			b.Native = a.native(keep(e.Item, "id", "status"))
+			b.Native = a.native(a.m.reasoning(e.Item))
 		}
 	case "web_search_call":
 		a.searches++
@@ -176,6 +176,9 @@ func (a *responsesAnswer) finish(e responseEvent) error {
 			query = it.Action.URL
 		}
 		a.send(model.Event{Kind: model.KindSearch, Text: query})
+		if a.m.xai() { // what it found is in its encrypted reasoning
+			return nil
+		}
 		b.Native = a.native(e.Item)
 	default:
 		return nil
@@ -197,6 +200,10 @@ func (a *responsesAnswer) message(it outputItem, raw json.RawMessage) {
 	}
 	a.said = true
 	c := abi.TextBlock(text.String())
+	if a.m.xai() {
+		a.send(model.Event{Kind: model.KindBlock, Block: &model.Block{Content: &c}})
+		return
+	}
 	content, _ := json.Marshal([]any{item{"type": "output_text", "text": text.String(), "annotations": []any{}}})
 	var o map[string]json.RawMessage
 	_ = json.Unmarshal(keep(raw, "id", "status"), &o)

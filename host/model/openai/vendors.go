@@ -17,14 +17,17 @@ type Vendor struct {
 	Local   bool   // a server on this machine
 }
 
-const openAI = "https://api.openai.com/v1"
+const (
+	openAI = "https://api.openai.com/v1"
+	xAI    = "https://api.x.ai/v1"
+)
 
 // Vendors lists the places that are known by name. Any other is reached by
 // its base URL.
 func Vendors() []Vendor {
 	return []Vendor{
 		{Name: "openai", BaseURL: openAI, KeyEnv: "OPENAI_API_KEY"},
-		{Name: "xai", BaseURL: "https://api.x.ai/v1", KeyEnv: "XAI_API_KEY"},
+		{Name: "xai", BaseURL: xAI, KeyEnv: "XAI_API_KEY"},
 		{Name: "openrouter", BaseURL: "https://openrouter.ai/api/v1", KeyEnv: "OPENROUTER_API_KEY"},
 		{Name: "deepseek", BaseURL: "https://api.deepseek.com/v1", KeyEnv: "DEEPSEEK_API_KEY"},
 		{Name: "groq", BaseURL: "https://api.groq.com/openai/v1", KeyEnv: "GROQ_API_KEY"},
