@@ -61,7 +61,15 @@ func (s Sessions) Open(ctx context.Context, _ *agent.Session, id string, sp agen
 	if sp.Session == "" {
 		return nil, nil
 	}
-	out, _, err := s.Archive.Resume(ctx, id)
+	out, repairs, err := s.Archive.Resume(ctx, id)
+	for _, r := range repairs {
+		if r.Outcome == agent.Unknown {
+			if r.Session == "" {
+				r.Session = id
+			}
+			agent.Emit(ctx, agent.Event{Kind: agent.KindNote, Text: r.Note()})
+		}
+	}
 	return out, err
 }
 

@@ -24,6 +24,7 @@ type desk struct {
 	model   *cast
 	tools   *host.Registry
 	runs    *agent.Runs
+	notes   []string // that were shown
 }
 
 func newDesk(t *testing.T, parts map[string][]answer) *desk {
@@ -71,7 +72,9 @@ func (d *desk) in(id, origin string, f func(ctx context.Context, c host.Call)) a
 		if err != nil {
 			d.t.Fatal(err)
 		}
-		last = e
+		if last = e; e.Kind == agent.KindNote {
+			d.notes = append(d.notes, e.Text)
+		}
 	}
 	if err := model.Check(s.Messages()); err != nil {
 		d.t.Fatal(err)
@@ -183,6 +186,36 @@ func TestASessionInUseIsNotRunTwice(t *testing.T) {
 	d.in("main", "here", func(ctx context.Context, c host.Call) {
 		d.has(d.call(ctx, c, "SessionsSend", map[string]any{"sessionId": "older", "message": "x"}), true, "in use")
 	})
+}
+
+// Whoever goes on with a session that died in a call is shown so, the person
+// as well as the model.
+func TestSendToASessionThatDied(t *testing.T) {
+	d := newDesk(t, map[string][]answer{"begin": {says("never said"), says("I look first.")}})
+	ctx := context.Background()
+	if _, err := d.archive.Start(archive.Info{ID: "older", Origin: "here"}); err != nil {
+		t.Fatal(err)
+	}
+	user, k := model.User(abi.TextBlock("begin")), model.Call{ID: "c", Name: "Bash", Args: `{"command":"make"}`}
+	for i, r := range []agent.Record{
+		{Kind: agent.RecordMessage, Message: &user},
+		{Kind: agent.RecordMessage, Message: &model.Message{Role: model.RoleAssistant, Blocks: []model.Block{{Call: &k}}}},
+		{Kind: agent.RecordStart, Call: &k},
+	} {
+		r.Seq = int64(i + 1)
+		if err := d.archive.Append(ctx, "older", r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := d.archive.Release(ctx, "older"); err != nil {
+		t.Fatal(err)
+	}
+	d.in("main", "here", func(ctx context.Context, c host.Call) {
+		d.has(d.call(ctx, c, "SessionsSend", map[string]any{"sessionId": "older", "message": "go on"}), false, "I look first.")
+	})
+	if len(d.notes) != 1 || !strings.Contains(d.notes[0], "older was interrupted in the middle of a call of Bash") || !strings.Contains(d.notes[0], "make") {
+		t.Errorf("the person was shown %q", d.notes)
+	}
 }
 
 func TestYieldEndsTheLoop(t *testing.T) {

@@ -33,6 +33,7 @@ type outcome struct {
 	Text     string        `json:"text"`
 	Usage    *agent.Usage  `json:"usage,omitempty"`
 	Denials  []denial      `json:"denials"`
+	Notes    []string      `json:"notes,omitempty"` // for the person, from before the first step
 	Receipts []abi.Receipt `json:"receipts,omitempty"`
 	Error    string        `json:"error,omitempty"`
 }

@@ -119,7 +119,9 @@ func (f *runFlags) run(ctx context.Context, s streams, prompt string) error {
 			break
 		}
 		again := fmt.Sprintf("Your answer does not fit the JSON Schema that it must follow: %v\nAnswer again, with the JSON alone.", misfit)
+		told := o.Notes
 		o, err = f.loop(ctx, a, chosen, shape, conversation, []abi.Content{abi.TextBlock(again)}, r, &w)
+		o.Notes = append(told, o.Notes...)
 	}
 	if perr := r.done(o); perr != nil {
 		return perr
@@ -134,7 +136,8 @@ func (f *runFlags) loop(ctx context.Context, a *app.App, m app.Chosen, shape jso
 	if err != nil {
 		return o, err
 	}
-	for _, n := range a.TakeNotes() {
+	o.Notes = a.TakeNotes()
+	for _, n := range o.Notes {
 		r.event(agent.Event{Kind: agent.KindNote, Text: n})
 	}
 	l.Schema = shape

@@ -118,11 +118,15 @@ func sessionShow(s streams) *cobra.Command {
 				if asJSON {
 					return json.NewEncoder(s.out).Encode(struct {
 						archive.Info
-						Unsettled []store.Call `json:"unsettled"`
-					}{t.Info, append([]store.Call{}, lost...)})
+						Unsettled []store.Lost `json:"unsettled"`
+					}{t.Info, append([]store.Lost{}, lost...)})
 				}
 				for _, l := range lost {
-					fmt.Fprintf(s.err, "elfhost: note: a call of %s (%s) was interrupted and may have had effects\n", term.Line(l.Tool), term.Line(l.ID))
+					whose := ""
+					if l.Session != t.Info.ID {
+						whose = " of its sub-agent in " + l.Session
+					}
+					fmt.Fprintf(s.err, "elfhost: note: a call of %s (%s)%s was interrupted and may have had effects\n", term.Line(l.Tool), term.Line(l.ID), whose)
 				}
 				return printTo(s.out, t.WriteMarkdown)
 			})
@@ -328,7 +332,11 @@ func transcriptOrFile(ctx context.Context, a *archive.Archive, name string) (*ar
 func howItWent(r archive.Replay) string {
 	d := r.Divergence
 	if d == nil {
-		return fmt.Sprintf("went as recorded: %d answers, %d calls\n", r.Answers, r.Calls)
+		open := ""
+		if r.Open > 0 {
+			open = fmt.Sprintf(", %d of them without a result: the session is at work, or was cut off", r.Open)
+		}
+		return fmt.Sprintf("went as recorded: %d answers, %d calls%s\n", r.Answers, r.Calls, open)
 	}
 	return fmt.Sprintf("differs at record %d: %s\nrecorded: %s\nreplayed: %s\n", d.Record, term.Line(d.What),
 		short(term.Line(d.Recorded), 400), short(term.Line(d.Replayed), 400))

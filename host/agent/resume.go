@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host/model"
@@ -9,8 +10,26 @@ import (
 
 // Repair is a call that Resume found without a result, and what it was given.
 type Repair struct {
+	Session string // of a sub-agent that the call belongs to; "": the one that goes on
 	Call    model.Call
 	Outcome Outcome
+}
+
+// Note is what a person is told of a call with the outcome Unknown.
+func (r Repair) Note() string {
+	whose := "the session"
+	if r.Session != "" {
+		whose = "its sub-agent in " + r.Session
+	}
+	note := fmt.Sprintf("%s was interrupted in the middle of a call of %s, which may have had effects; it is not repeated by itself", whose, r.Call.Name)
+	args := []rune(strings.Join(strings.Fields(r.Call.Args), " "))
+	if len(args) > 120 {
+		args = append(args[:119], '…')
+	}
+	if len(args) > 0 {
+		note += ": " + string(args)
+	}
+	return note
 }
 
 // Resume makes a session from its records. What an interruption or an older

@@ -105,6 +105,85 @@ func TestInterruptedCallsAreSettledOnceAndTold(t *testing.T) {
 	}
 }
 
+// A session whose process died tells what it was doing before somebody goes on
+// with it; one that is at work has lost nothing.
+func TestInterruptedCallsAreSeenBeforeTheyAreSettled(t *testing.T) {
+	ctx, a := context.Background(), open(t)
+	interrupted(t, a, "one")
+	other := &Archive{Path: a.Path}
+	defer other.Close(ctx)
+	lost, err := other.Unsettled(ctx, "one")
+	if must(t, err); len(lost) != 1 || lost[0].ID != "w" || lost[0].State != store.Running {
+		t.Errorf("before: %+v", lost)
+	}
+	tr, err := other.Load(ctx, "one")
+	must(t, err)
+	if r, err := tr.Replay(ctx); err != nil || r.Divergence != nil || r.Open != 3 || r.Calls != 4 {
+		t.Errorf("replayed: %+v %v", r, err)
+	}
+	_, _, err = a.Resume(ctx, "one")
+	must(t, err)
+	w := call("again", "Bash", `{}`)
+	m := model.Message{Role: model.RoleAssistant, Blocks: []model.Block{{Call: &w}}}
+	must(t, a.Append(ctx, "one", agent.Record{Seq: 10, Kind: agent.RecordMessage, Message: &m}))
+	must(t, a.Append(ctx, "one", agent.Record{Seq: 11, Kind: agent.RecordStart, Call: &w}))
+	lost, err = other.Unsettled(ctx, "one")
+	if must(t, err); len(lost) != 1 || lost[0].ID != "w" || lost[0].State != store.Unknown {
+		t.Errorf("at work: %+v", lost)
+	}
+}
+
+// What sub-agents were doing when the process died is told to whoever goes on
+// with the session that started them, once.
+func TestInterruptedSubAgentsAreTold(t *testing.T) {
+	ctx, a := context.Background(), open(t)
+	user := model.User(abi.TextBlock("go"))
+	begin := func(parent, child string, seq int64) {
+		t.Helper()
+		must(t, a.Append(ctx, parent, agent.Record{Seq: seq, Kind: agent.RecordRun, Run: &agent.RunState{ID: "run_" + child, Session: child, Status: agent.Running}}))
+		bash, read := call("b", "Bash", `{"command": "make  it"}`), call("r", "Read", `{}`)
+		m := model.Message{Role: model.RoleAssistant, Blocks: []model.Block{{Call: &read}, {Call: &bash}}}
+		for i, rec := range []agent.Record{
+			{Kind: agent.RecordMessage, Message: &user}, {Kind: agent.RecordMessage, Message: &m},
+			{Kind: agent.RecordStart, Call: &bash}, {Kind: agent.RecordStart, Call: &read, Looks: true},
+		} {
+			rec.Seq = int64(i + 1)
+			must(t, a.Append(ctx, child, rec))
+		}
+	}
+	start(t, a, "one")
+	must(t, a.Append(ctx, "one", agent.Record{Seq: 1, Kind: agent.RecordMessage, Message: &user}))
+	begin("one", "child", 2)
+	begin("child", "grand", 5)
+	begin("one", "working", 3)
+	for _, id := range []string{"one", "child", "grand"} {
+		must(t, a.Release(ctx, id)) // they died, and one lives
+	}
+	other := &Archive{Path: a.Path}
+	defer other.Close(ctx)
+	if lost, err := other.Unsettled(ctx, "one"); err != nil || len(lost) != 2 || lost[0].Session != "child" || lost[1].Session != "grand" {
+		t.Errorf("before: %+v %v", lost, err)
+	}
+	_, repairs, err := other.Resume(ctx, "one")
+	must(t, err)
+	if len(repairs) != 2 || repairs[0].Session != "child" || repairs[1].Session != "grand" || repairs[0].Outcome != agent.Unknown {
+		t.Fatalf("%+v", repairs)
+	}
+	if want := `its sub-agent in child was interrupted in the middle of a call of Bash, which may have had effects; it is not repeated by itself: {"command": "make it"}`; repairs[0].Note() != want {
+		t.Errorf("got  %s\nwant %s", repairs[0].Note(), want)
+	}
+	must(t, other.Release(ctx, "one"))
+	if _, again, err := other.Resume(ctx, "one"); err != nil || len(again) != 0 {
+		t.Errorf("told twice: %+v %v", again, err)
+	}
+	s, _, err := other.Resume(ctx, "child")
+	must(t, err)
+	onePerCall(t, s)
+	if !strings.Contains(said(s), "may have had effects") {
+		t.Errorf("the sub-agent's transcript:\n%s", said(s))
+	}
+}
+
 func TestWhatWasShownOfAnAnswerStays(t *testing.T) {
 	ctx, a := context.Background(), open(t)
 	s := start(t, a, "one")

@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"github.com/elfhost/elfhost/host/agent"
+	"github.com/elfhost/elfhost/host/model"
 	"github.com/elfhost/elfhost/host/store"
 )
 
 // Resume goes on with a session, whatever ended it. Calls that were
 // interrupted get their one result, written down at once: they are the
-// repairs, for a person to see, and are told once. What the model was saying
-// is kept as it was shown.
+// repairs, for a person to see, and are told once, with those of sub-agents
+// that nobody is at work on. What the model was saying is kept as it was shown.
 //
 // ErrBusy says that a living process, this one too, has the session.
 func (a *Archive) Resume(ctx context.Context, id string) (*agent.Session, []agent.Repair, error) {
@@ -32,7 +33,44 @@ func (a *Archive) Resume(ctx context.Context, id string) (*agent.Session, []agen
 	if err != nil {
 		return nil, nil, err
 	}
-	return a.adopt(ctx, st, w, info)
+	s, repairs, err := a.adopt(ctx, st, w, info)
+	if err != nil {
+		return nil, nil, err
+	}
+	below, err := a.below(ctx, st, id)
+	if err != nil {
+		return nil, nil, errors.Join(err, a.Release(context.WithoutCancel(ctx), id))
+	}
+	return s, append(repairs, below...), nil
+}
+
+// below settles the calls of the session's sub-agents that ended with their
+// process. They get their results when somebody goes on with the sub-agent.
+func (a *Archive) below(ctx context.Context, st *store.Store, id string) ([]agent.Repair, error) {
+	lost, err := st.Settle(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]agent.Repair, 0, len(lost))
+	for _, l := range lost {
+		p := agent.Repair{Session: l.Session, Call: model.Call{ID: l.ID, Name: l.Tool}, Outcome: agent.Unknown}
+		for r, err := range st.Records(ctx, l.Session, l.Seq-1) {
+			if err != nil {
+				return nil, err
+			}
+			var said agent.Record
+			if json.Unmarshal(r.Body, &said) == nil && said.Message != nil {
+				for _, c := range said.Message.Calls() {
+					if c.ID == l.ID {
+						p.Call = c
+					}
+				}
+			}
+			break // the record that made the call
+		}
+		out = append(out, p)
+	}
+	return out, nil
 }
 
 // Fork copies a session under the name, title and origin of m, and goes on

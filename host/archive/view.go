@@ -75,14 +75,14 @@ func (a *Archive) Delete(ctx context.Context, id string) ([]string, error) {
 	return st.Delete(ctx, id)
 }
 
-// Unsettled lists the calls of a session that were interrupted inside their
-// tool and may have had effects.
-func (a *Archive) Unsettled(ctx context.Context, id string) ([]store.Call, error) {
+// Unsettled lists the calls of a session, and of those that it started, that
+// were interrupted inside their tool and may have had effects.
+func (a *Archive) Unsettled(ctx context.Context, id string) ([]store.Lost, error) {
 	st, err := a.open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return st.Calls(ctx, id, store.Unknown)
+	return st.Lost(ctx, id)
 }
 
 // Transcript is a whole session, as it is kept.

@@ -1,9 +1,11 @@
 package store
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // State is where a call of a tool stands. It goes from Pending to Running to
@@ -50,6 +52,85 @@ type Call struct {
 	State State  `json:"state"`
 	Fence int64  `json:"fence"` // of the writer that brought it there
 	Seq   int64  `json:"seq"`   // the record that it came with
+}
+
+// Lost is a call that was interrupted and may have had effects, of a session
+// or of one that it started.
+type Lost struct {
+	Session string `json:"session"`
+	Call
+}
+
+const lostCalls = tree + ` SELECT s.n, s.id, s.owner, c.id, c.tool, c.state, c.fence, c.seq FROM call c JOIN session s ON s.n = c.session
+	WHERE s.n IN (SELECT n FROM tree) AND s.id <> ? AND (c.state = 'unknown' OR c.state = 'running' AND c.repeatable = 0) ORDER BY s.n, c.seq, c.id`
+
+// Lost lists the calls that are Unknown, or will be when somebody claims their
+// session: its writer is gone. Sessions that the session started count as well.
+func (s *Store) Lost(ctx context.Context, id string) ([]Lost, error) { return s.lost(ctx, id, "") }
+
+func (s *Store) lost(ctx context.Context, id, without string) ([]Lost, error) {
+	if err := CheckID(id); err != nil {
+		return nil, err
+	}
+	rows, err := s.read.QueryContext(ctx, lostCalls, id, without)
+	if err != nil {
+		return nil, named(id, err)
+	}
+	defer rows.Close()
+	var out []Lost
+	alive := map[string]bool{}
+	for rows.Next() {
+		var l Lost
+		var n int64
+		var owner string
+		if err := rows.Scan(&n, &l.Session, &owner, &l.ID, &l.Tool, &l.State, &l.Fence, &l.Seq); err != nil {
+			return nil, named(id, err)
+		}
+		if l.State == Running {
+			if _, known := alive[owner]; !known {
+				alive[owner] = s.owner.alive(owner)
+			}
+			if alive[owner] {
+				continue
+			}
+		}
+		out = append(out, l)
+	}
+	return out, named(id, rows.Err())
+}
+
+// Settle does to the sessions that a session started, directly or not, and
+// whose writer is gone, what Claim does to their calls. It gives those that
+// are Unknown by that.
+func (s *Store) Settle(ctx context.Context, id string) ([]Lost, error) {
+	all, err := s.lost(ctx, id, id)
+	if err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(l Lost) bool { return l.State != Running })
+	var settled []Lost
+	for i, l := range all {
+		if i > 0 && all[i-1].Session == l.Session {
+			continue // with the one before it
+		}
+		w, err := s.Claim(ctx, l.Session)
+		if errors.Is(err, ErrBusy) || errors.Is(err, ErrNotFound) { // somebody else was faster
+			continue
+		}
+		if err != nil {
+			return settled, err
+		}
+		for _, other := range all[i:] {
+			if other.Session == l.Session {
+				other.State, other.Fence = Unknown, w.Fence()
+				settled = append(settled, other)
+			}
+		}
+		if err := w.Close(ctx); err != nil {
+			return settled, err
+		}
+	}
+	return settled, nil
 }
 
 // place is where a call lies, and its state.

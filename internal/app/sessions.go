@@ -111,7 +111,7 @@ func (a *App) Conversation(ctx context.Context, model string) (*agent.Session, e
 	}
 	for _, r := range repairs {
 		if r.Outcome == agent.Unknown {
-			a.note("the session was interrupted in the middle of a call of %s, which may have had effects; it is not repeated by itself: %s", r.Call.Name, archive.Title(r.Call.Args))
+			a.note("%s", r.Note())
 		}
 	}
 	if a.from != "" {
