@@ -1,9 +1,9 @@
 package store
 
 import (
-	"context"
-	"database/sql"
 	"sync"
+
+	"github.com/elfhost/elfhost/host/store/internal/engine"
 )
 
 // bounds of the write-ahead log, in bytes.
@@ -12,7 +12,7 @@ type bounds struct {
 	most  int64 // in use, after which this process's writers wait a moment so that it can begin anew
 }
 
-func usual() bounds { return bounds{every: 32 << 20, most: 128 << 20} }
+func usual() bounds { return bounds{every: 32 << 20, most: 64 << 20} }
 
 // What a write costs in the log: whole pages, of which a record changes two as
 // a rule, and its frame around each.
@@ -28,7 +28,8 @@ const (
 // rest.
 type checkpoints struct {
 	bounds bounds
-	db     *sql.DB
+	db     *engine.Conn // opened at the first
+	open   func() (*engine.Conn, error)
 	// pause runs a function while nothing of this process is being committed.
 	pause func(func())
 
@@ -52,15 +53,19 @@ func (c *checkpoints) note(writes int, bytes int64) {
 	c.group.Go(func() {
 		paused := false
 		// The log begins anew when a checkpoint has caught up with the writers,
-		// which under load never happens by itself. The second one leaves only
-		// the last pages to the third, so that the pause is short.
+		// which under load never happens by itself. Only that one syncs the file,
+		// and with it what all the others wrote there: done ahead, with the last
+		// pages copied once more, this leaves it little to do, and the pause is
+		// short.
 		//
 		// How long the file is would not tell: it keeps its length when the log
 		// begins anew.
-		if c.home() > c.bounds.most {
+		if c.home() > c.bounds.most && c.sync() {
 			c.home()
-			c.pause(func() { c.home() })
-			paused = true
+			if c.sync() {
+				c.pause(func() { c.home() })
+				paused = true
+			}
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -75,11 +80,38 @@ func (c *checkpoints) note(writes int, bytes int64) {
 // much of it was in use. A checkpoint that fails leaves the log longer, and is
 // tried again.
 func (c *checkpoints) home() (used int64) {
-	var busy, frames, done int64
-	if err := c.db.QueryRowContext(context.Background(), `PRAGMA wal_checkpoint(PASSIVE)`).Scan(&busy, &frames, &done); err != nil {
+	if c.db == nil {
+		db, err := c.open()
+		if err == nil {
+			// The log is found by the first that is read.
+			err = db.Exec(`PRAGMA synchronous = NORMAL; PRAGMA user_version`)
+		}
+		if err != nil {
+			return 0
+		}
+		c.db = db
+	}
+	frames, _, err := c.db.Checkpoint()
+	if err != nil {
 		return 0
 	}
-	return frames * (pageSize + 24)
+	return int64(frames) * (pageSize + 24)
+}
+
+// sync brings to the disk what checkpoints wrote. What a disk refused once is
+// believed to it never again, since the system says so only once: the log keeps
+// everything from then on.
+func (c *checkpoints) sync() bool {
+	if c.db == nil {
+		return false
+	}
+	err := c.db.Sync()
+	if err != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.closed = true
+	}
+	return err == nil
 }
 
 // close waits for the one that runs.

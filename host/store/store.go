@@ -26,6 +26,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/elfhost/elfhost/host/store/internal/engine"
 	_ "modernc.org/sqlite" // registers the driver
 )
 
@@ -64,11 +65,16 @@ func open(ctx context.Context, path string) (*Store, error) {
 		return nil, err
 	}
 	// Made here, so that nobody else can read it; its companions take its mode.
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, err
+	// One that is there is not opened: to close it would take their locks from
+	// the other Stores of this process (fcntl(2)).
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	switch {
+	case err == nil:
+		err = f.Close()
+	case errors.Is(err, os.ErrExist):
+		err = nil
 	}
-	if err := f.Close(); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	s := &Store{path: path, mine: map[int64]bool{}}
@@ -78,10 +84,7 @@ func open(ctx context.Context, path string) (*Store, error) {
 		return nil, err
 	}
 	s.write.SetMaxOpenConns(1)
-	if s.log.db, err = sql.Open("sqlite", source(path, "_pragma=synchronous(NORMAL)")); err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
-	s.log.db.SetMaxOpenConns(1)
+	s.log.open = func() (*engine.Conn, error) { return engine.Open(source(path, "")) }
 	s.queue.wrote, s.log.pause = s.log.note, s.queue.pause
 	if s.read, err = sql.Open("sqlite", source(path, "_pragma=query_only(1)")); err != nil {
 		return nil, errors.Join(err, s.Close())

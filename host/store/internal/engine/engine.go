@@ -1,0 +1,130 @@
+// Package engine speaks to SQLite through its C interface, for what
+// database/sql costs too much for, or cannot ask: statements that are bound
+// and run without an allocation, checkpoints, and the sync of a file.
+package engine
+
+import (
+	"fmt"
+	"unsafe"
+
+	"modernc.org/libc"
+	lib "modernc.org/sqlite/lib"
+)
+
+// Conn is one connection. It is for one goroutine at a time.
+type Conn struct {
+	tls *libc.TLS
+	db  uintptr
+	out uintptr // what the engine answers in: two words
+}
+
+// Error is what the engine says, with its extended code.
+type Error struct {
+	Code    int
+	Message string
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("%s (%d)", e.Message, e.Code) }
+
+// word is the size of what the engine answers in.
+const word = 8
+
+// Open opens the database that a file: URI names, and makes none.
+func Open(uri string) (*Conn, error) {
+	c := &Conn{tls: libc.NewTLS()}
+	if c.out = libc.Xcalloc(c.tls, 2, word); c.out == 0 {
+		c.tls.Close()
+		return nil, &Error{lib.SQLITE_NOMEM, "out of memory"}
+	}
+	name, err := libc.CString(uri)
+	if err != nil {
+		_ = c.Close()
+		return nil, err
+	}
+	defer libc.Xfree(c.tls, name)
+	const flags = lib.SQLITE_OPEN_READWRITE | lib.SQLITE_OPEN_NOMUTEX | lib.SQLITE_OPEN_URI | lib.SQLITE_OPEN_EXRESCODE
+	rc := lib.Xsqlite3_open_v2(c.tls, name, c.out, flags, 0)
+	c.db = *at[uintptr](c.out)
+	if err := c.failed(rc); err != nil {
+		_ = c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// at is what lies at an address of the engine's memory, which the garbage
+// collector does not know.
+func at[T any](p uintptr) *T { return *(**T)(unsafe.Pointer(&p)) }
+
+func (c *Conn) failed(rc int32) error {
+	if rc == lib.SQLITE_OK {
+		return nil
+	}
+	if c.db == 0 {
+		return &Error{int(rc), "out of memory"}
+	}
+	return &Error{int(rc), libc.GoString(lib.Xsqlite3_errmsg(c.tls, c.db))}
+}
+
+// Exec runs a text of statements, whose rows are dropped.
+func (c *Conn) Exec(query string) error {
+	text, err := libc.CString(query)
+	if err != nil {
+		return err
+	}
+	defer libc.Xfree(c.tls, text)
+	return c.failed(lib.Xsqlite3_exec(c.tls, c.db, text, 0, 0, 0))
+}
+
+// Checkpoint copies what it can of the write-ahead log into the file, without
+// waiting for anybody: PASSIVE. It returns the frames in use and those that
+// are in the file now. Only when these are all of them is the file synced, and
+// the log begins anew with the next write.
+func (c *Conn) Checkpoint() (frames, done int, err error) {
+	rc := lib.Xsqlite3_wal_checkpoint_v2(c.tls, c.db, 0, lib.SQLITE_CHECKPOINT_PASSIVE, c.out, c.out+word)
+	if err := c.failed(rc); err != nil {
+		return 0, 0, err
+	}
+	return int(*at[int32](c.out)), int(*at[int32](c.out + word)), nil
+}
+
+// Sync brings what was written to the database's file to the disk, with no
+// lock held, through the file that the engine has open: to close another one
+// would lose the process its locks (fcntl(2)).
+func (c *Conn) Sync() error {
+	name, err := libc.CString("main")
+	if err != nil {
+		return err
+	}
+	defer libc.Xfree(c.tls, name)
+	if err := c.failed(lib.Xsqlite3_file_control(c.tls, c.db, name, lib.SQLITE_FCNTL_FILE_POINTER, c.out)); err != nil {
+		return err
+	}
+	file := *at[uintptr](c.out)
+	methods := at[lib.Tsqlite3_file](file).FpMethods
+	if methods == 0 { // not open yet
+		return nil
+	}
+	// A function of the engine is the address of a Go function.
+	call := struct{ f uintptr }{at[lib.Tsqlite3_io_methods](methods).FxSync}
+	sync := *(*func(*libc.TLS, uintptr, int32) int32)(unsafe.Pointer(&call))
+	if rc := sync(c.tls, file, lib.SQLITE_SYNC_NORMAL); rc != lib.SQLITE_OK {
+		return &Error{int(rc), "the file cannot be synced"}
+	}
+	return nil
+}
+
+// Close closes the connection; its statements end with it.
+func (c *Conn) Close() error {
+	if c.tls == nil {
+		return nil
+	}
+	var err error
+	if c.db != 0 {
+		err = c.failed(lib.Xsqlite3_close_v2(c.tls, c.db))
+	}
+	libc.Xfree(c.tls, c.out)
+	c.tls.Close()
+	*c = Conn{}
+	return err
+}
