@@ -164,8 +164,13 @@ func TestFindDefinitions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	trusted := false
-	s := &Shelf{Tree: tree.Reveal(), Folders: []Folder{{"/agents", false}, {"/ws/.elfhost/agents", true}, {"/ws/none", true}}, Trusted: func() bool { return trusted }}
+	trusted, seen := false, strings.Replace(reviewer, "name: reviewer", "name: lint", 1)
+	s := &Shelf{Tree: tree.Reveal(), Folders: []Folder{{"/agents", false}, {"/ws/.elfhost/agents", true}, {"/ws/none", true}}, Trusted: func() func(string, []byte) bool {
+		if !trusted {
+			return nil
+		}
+		return func(file string, b []byte) bool { return file == "/ws/.elfhost/agents/lint.md" && string(b) == seen }
+	}}
 	for _, trusted = range []bool{false, true} {
 		all, err := s.All(context.Background(), policy.Rights{Grants: grants})
 		if err != nil || len(all) != 3 {
@@ -175,6 +180,12 @@ func TestFindDefinitions(t *testing.T) {
 		if huge.Problem == "" || own.Project || len(own.Direct) != 1 || !lint.Project || (len(lint.Direct) == 1) != trusted {
 			t.Errorf("trusted %v: %+v", trusted, all)
 		}
+	}
+	// The folder is trusted, and this is not what was.
+	put(ws, ".elfhost/agents/lint.md", strings.Replace(seen, "command: ", "command: evil-", 1)+"\n")
+	all, err := s.All(context.Background(), policy.Rights{Grants: grants})
+	if err != nil || len(all) != 3 || len(all[1].Direct) != 0 || len(all[1].Warnings) == 0 {
+		t.Errorf("what was put in a trusted file's place: %+v %v", all, err)
 	}
 }
 

@@ -25,9 +25,10 @@ type Shelf struct {
 	Tree    *reach.Tree
 	Folders []Folder // the first that has a name wins
 	ACP     bool
-	// Trusted says whether what a project's definition starts may take effect.
-	// Nil: it may not.
-	Trusted func() bool
+	// Trusted tells of a project's file, by its virtual path, whether what it
+	// starts may take effect with this very content. It is asked for once a
+	// listing; nil, or a nil answer: nothing may.
+	Trusted func() func(file string, content []byte) bool
 }
 
 // maxDefinitions is how many are read of one folder.
@@ -48,13 +49,17 @@ func (s *Shelf) All(ctx context.Context, rights policy.Rights) ([]Definition, er
 			continue // not there, or not for this session
 		}
 		n := 0
+		var trusted func(string, []byte) bool
+		if folder.Project && s.Trusted != nil && len(entries) > 0 {
+			trusted = s.Trusted()
+		}
 		for _, e := range entries {
 			name, md := strings.CutSuffix(e.Name(), ".md")
 			if !md || name == "" || strings.HasPrefix(name, ".") || strings.EqualFold(name, "README") || n >= maxDefinitions {
 				continue
 			}
 			n++
-			d := s.open(ctx, rights, folder, name)
+			d := s.open(ctx, rights, folder, name, trusted)
 			if key := strings.ToLower(d.Name); !taken[key] {
 				taken[key] = true
 				out = append(out, d)
@@ -65,7 +70,7 @@ func (s *Shelf) All(ctx context.Context, rights policy.Rights) ([]Definition, er
 	return out, nil
 }
 
-func (s *Shelf) open(ctx context.Context, rights policy.Rights, folder Folder, name string) Definition {
+func (s *Shelf) open(ctx context.Context, rights policy.Rights, folder Folder, name string, trusted func(string, []byte) bool) Definition {
 	file := path.Join(folder.Dir, name+".md")
 	b, err := s.Tree.ReadFile(ctx, rights, file, frontmatter.MaxFile)
 	if err != nil {
@@ -77,7 +82,7 @@ func (s *Shelf) open(ctx context.Context, rights policy.Rights, folder Folder, n
 	}
 	d := ParseDefinition(b, name, s.ACP)
 	d.File, d.Project = file, folder.Project
-	if folder.Project && len(d.Direct) > 0 && (s.Trusted == nil || !s.Trusted()) {
+	if folder.Project && len(d.Direct) > 0 && (trusted == nil || !trusted(file, b)) {
 		d.Direct = nil
 		d.warn("its directMcpServers have no effect: this folder is not trusted")
 	}

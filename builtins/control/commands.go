@@ -43,8 +43,10 @@ type Folder struct {
 	Dir    string // virtual
 	// Rights to read it; nil: those of the call.
 	Rights *policy.Rights
-	// Trusted is asked before a file is read, each time. Nil: it is.
-	Trusted func() bool
+	// Trusted tells of a file, by its virtual path, whether it may take effect
+	// with this very content. It is asked for each time a folder is used, and
+	// answers nil where nothing may. Nil: everything may.
+	Trusted func() func(file string, content []byte) bool
 }
 
 // Command is what a listing shows. Nothing of it is safe for a terminal.
@@ -78,14 +80,15 @@ var ErrNoCommand = errors.New("there is no such command")
 // not among them. r are the rights to read the folders that bring none.
 func (c *Commands) List(ctx context.Context, r policy.Rights) (out []Command) {
 	for _, f := range c.Folders {
-		if f.Trusted != nil && !f.Trusted() {
+		trusted := f.trusted()
+		if trusted == nil {
 			continue
 		}
 		for _, name := range f.names(ctx, f.rights(r), f.Dir, 0) {
 			if slices.ContainsFunc(out, func(have Command) bool { return have.Name == name }) || len(out) >= maxCommands {
 				continue
 			}
-			if cmd, err := f.read(ctx, r, name); err == nil {
+			if cmd, err := f.read(ctx, r, name, trusted); err == nil {
 				out = append(out, cmd)
 			}
 		}
@@ -113,10 +116,10 @@ func (c *Commands) find(ctx context.Context, r policy.Rights, name string) (Comm
 	}
 	distrusted := false
 	for _, f := range c.Folders {
-		cmd, err := f.read(ctx, r, name)
+		cmd, err := f.read(ctx, r, name, f.trusted())
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-		case f.Trusted != nil && !f.Trusted(): // asked after the file was read: it is what was read that counts
+		case errors.Is(err, errDistrusted):
 			distrusted = true
 		case err != nil:
 			return Command{}, fmt.Errorf("reading the command %q: %w", name, err)
@@ -189,11 +192,30 @@ func (f Folder) names(ctx context.Context, r policy.Rights, dir string, depth in
 	return out
 }
 
-func (f Folder) read(ctx context.Context, r policy.Rights, name string) (Command, error) {
+// errDistrusted is the error of a file that nobody trusts as it is.
+var errDistrusted = errors.New("nobody trusts this folder")
+
+// trusted is nil where nothing of the folder may take effect.
+func (f Folder) trusted() func(file string, content []byte) bool {
+	if f.Trusted == nil {
+		return func(string, []byte) bool { return true }
+	}
+	return f.Trusted()
+}
+
+// read reads a command. It is the content that was read that has to be trusted:
+// the file may be another one by now.
+func (f Folder) read(ctx context.Context, r policy.Rights, name string, trusted func(string, []byte) bool) (Command, error) {
 	file := f.file(name)
 	b, err := f.Tree.ReadFile(ctx, f.rights(r), file, frontmatter.MaxFile)
+	if trusted == nil && !errors.Is(err, fs.ErrNotExist) {
+		return Command{}, errDistrusted
+	}
 	if err != nil {
 		return Command{}, err
+	}
+	if !trusted(file, b) {
+		return Command{}, errDistrusted
 	}
 	d, err := frontmatter.Parse(b)
 	if err != nil {

@@ -26,6 +26,7 @@ type house struct {
 	dir      string // the workspace
 	user     string // the user's commands
 	trusted  bool
+	swapped  string // content that nobody trusted
 	gate     *host.Gate
 	registry *host.Registry
 	commands *Commands
@@ -62,7 +63,7 @@ func newHouse(t *testing.T, mode host.Mode) *house {
 	h.commands = &Commands{
 		Folders: []Folder{
 			{Source: "user", Tree: own, Dir: "/commands", Rights: &read},
-			{Source: "project", Tree: ws, Dir: "/ws/.elfhost/commands", Trusted: func() bool { return h.trusted }},
+			{Source: "project", Tree: ws, Dir: "/ws/.elfhost/commands", Trusted: h.trust},
 		},
 		Tree:     ws,
 		Registry: func(context.Context) *host.Registry { return h.registry },
@@ -72,6 +73,13 @@ func newHouse(t *testing.T, mode host.Mode) *house {
 		t.Fatal(err)
 	}
 	return h
+}
+
+func (h *house) trust() func(string, []byte) bool {
+	if !h.trusted {
+		return nil
+	}
+	return func(file string, b []byte) bool { return h.swapped == "" || !strings.Contains(string(b), h.swapped) }
 }
 
 // open registers the tools, once the folders hold what they should.
@@ -154,6 +162,14 @@ func TestSlashCommand(t *testing.T) {
 	h.trusted = true
 	want(t, h.slash("deploy", ""), false, "Deploy it.", "(project)")
 	want(t, h.slash("review", "main.go x"), false, "(user)")
+	// The folder is trusted, and what was read of this file is not what was.
+	h.swapped = "Deploy it."
+	want(t, h.slash("deploy", ""), true, "nobody trusts this folder")
+	for _, c := range h.commands.List(t.Context(), policy.Rights{Grants: h.gate.Grants}) {
+		if c.Name == "deploy" {
+			t.Error("it is listed")
+		}
+	}
 }
 
 // TestX01ArgumentsAreNotShellText: whatever is in an argument, the shell takes

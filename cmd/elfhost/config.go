@@ -12,6 +12,7 @@ import (
 	"github.com/elfhost/elfhost/internal/config"
 	"github.com/elfhost/elfhost/internal/fault"
 	"github.com/elfhost/elfhost/internal/term"
+	"github.com/elfhost/elfhost/internal/trust"
 )
 
 func configVerb(s streams) *cobra.Command {
@@ -45,7 +46,11 @@ each narrows the others.`,
 			if err != nil {
 				return err
 			}
-			cfg, err := config.Load(paths, project, false)
+			var trusted func(string) ([]byte, bool)
+			if st, found, err := trust.Check(paths, project); err == nil && st == trust.Trusted {
+				trusted = found.File
+			}
+			cfg, err := config.Load(paths, project, trusted)
 			if err != nil {
 				return fault.Wrap("E1002", "", err)
 			}

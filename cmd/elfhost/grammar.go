@@ -117,7 +117,7 @@ func mayFetch(offline bool) error {
 	if err != nil {
 		return fault.Wrap("E1002", "", err)
 	}
-	c, err := config.Load(paths, "", false)
+	c, err := config.Load(paths, "", nil)
 	if err != nil {
 		return fault.Wrap("E1002", "", err)
 	}

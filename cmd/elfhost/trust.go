@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
 	"regexp"
 	"strings"
 
@@ -131,7 +130,8 @@ func describeTrust(p config.Paths, found trust.Survey, st trust.Status) string {
 			}
 		}
 	}
-	servers, err := config.ProjectServers(found.Dir)
+	// All that is shown is of the survey: the files may be others by now.
+	servers, err := config.ProjectServers(found.Dir, found.File)
 	if err != nil {
 		fmt.Fprintf(&b, "The MCP servers cannot be read: %s\n", term.Line(err.Error()))
 	}
@@ -140,8 +140,22 @@ func describeTrust(p config.Paths, found trust.Survey, st trust.Status) string {
 	}
 	for _, i := range found.Items {
 		fmt.Fprintf(&b, "%s  %s\n", short(strings.TrimPrefix(i.Digest, "sha256:"), 12), term.Line(i.Path))
-		for _, line := range starts(found.Dir, i.Path) {
+		content, ok := found.File(i.Path)
+		if !ok {
+			continue
+		}
+		for _, line := range starts(content, i.Path) {
 			fmt.Fprintf(&b, "    would run: %s\n", term.Line(line))
+		}
+		if i.Path != config.ProjectDir+"/config.toml" {
+			continue
+		}
+		sets, err := config.ProjectWidens(content, i.Path)
+		if err != nil {
+			fmt.Fprintf(&b, "    cannot be read: %s\n", term.Line(err.Error()))
+		}
+		for _, line := range sets {
+			fmt.Fprintf(&b, "    would set: %s\n", term.Line(line))
 		}
 	}
 	fmt.Fprintf(&b, "digest of all  %s\n", found.Digest)
@@ -152,13 +166,9 @@ func describeTrust(p config.Paths, found trust.Survey, st trust.Status) string {
 var shellLine = regexp.MustCompile("!`([^`\n]+)`")
 
 // starts are the command lines in one Markdown file of a project.
-func starts(dir, name string) (out []string) {
+func starts(b []byte, name string) (out []string) {
 	if path.Ext(name) != ".md" {
 		return nil
-	}
-	b, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
-	if err != nil {
-		return []string{"(cannot be read: " + err.Error() + ")"}
 	}
 	if strings.HasPrefix(name, config.ProjectDir+"/agents/") {
 		for _, x := range agents.ParseDefinition(b, path.Base(name), false).Direct {

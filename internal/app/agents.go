@@ -32,7 +32,7 @@ func (a *App) agentMounts() []reach.Mount {
 // Definitions is where agent definitions are found: the person's own first.
 func (a *App) Definitions() *agents.Shelf {
 	return &agents.Shelf{
-		Tree: a.Tree.Reveal(), ACP: a.acp(), Trusted: a.Trusts,
+		Tree: a.Tree.Reveal(), ACP: a.acp(), Trusted: a.trustedContent,
 		Folders: []agents.Folder{
 			{Dir: agentMount},
 			{Dir: policy.Workspace + "/" + config.ProjectDir + "/agents", Project: true},

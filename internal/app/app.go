@@ -169,7 +169,7 @@ func (a *App) readRules(context.Context) error {
 	if a.Policy, err = config.LoadPolicy(a.Paths, a.Dir); err != nil {
 		return fault.Wrap("E1002", "elfhost does not run under rules it cannot read; mend the file", err)
 	}
-	if a.Config, err = config.Load(a.Paths, a.Dir, a.trusts()); err != nil {
+	if a.Config, err = config.Load(a.Paths, a.Dir, a.atStartTrusted()); err != nil {
 		return fault.Wrap("E1002", "`elfhost config explain` lists the keys", err)
 	}
 	a.notes = append(append(a.notes, a.Policy.Notes()...), a.Config.Notes()...)

@@ -33,7 +33,7 @@ func commandTools(_ context.Context, a *App) ([]host.Tool, error) {
 		a.Commands.Folders = append(a.Commands.Folders, own)
 	}
 	a.Commands.Folders = append(a.Commands.Folders, control.Folder{
-		Source: "project", Tree: a.Tree, Dir: policy.Workspace + "/" + config.ProjectDir + "/commands", Trusted: a.Trusts,
+		Source: "project", Tree: a.Tree, Dir: policy.Workspace + "/" + config.ProjectDir + "/commands", Trusted: a.trustedContent,
 	})
 	return []host.Tool{a.Commands.Tool()}, nil
 }

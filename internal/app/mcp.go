@@ -128,16 +128,19 @@ func (a *App) Servers() ([]mcp.Server, error) {
 	for name, s := range a.Config.MCP.Servers {
 		add(name, s)
 	}
-	project, err := config.ProjectServers(a.Dir)
+	files, found, _, err := a.trusted()
+	var project []config.ProjectServer
+	if err == nil {
+		project, err = config.ProjectServers(a.Dir, found.File)
+	}
 	if err != nil {
 		a.note("the project's MCP servers are left out: %v", err)
 	}
-	trusted := len(project) > 0 && a.Trusts()
 	for _, p := range project {
 		if _, own := a.Config.MCP.Servers[p.Name]; own {
 			continue
 		}
-		if !trusted {
+		if files == nil {
 			a.note("the MCP server %s of %s is not used: `elfhost trust` shows what it would start", p.Name, p.File)
 			continue
 		}

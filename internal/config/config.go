@@ -6,17 +6,18 @@ package config
 //
 // A key tagged user:"only" counts in the user's file alone: it could send
 // prompts or keys elsewhere, or loosen what is asked. One tagged trust:"only"
-// starts programs: in a project it counts once the person trusts that folder.
+// counts in a project once the person trusts that folder; "since" says why. One
+// tagged trust:"narrow" counts before that, too, where it allows less.
 type Config struct {
-	Model           string   `toml:"model" doc:"the model that answers, as provider/name or a name that a configured provider has"`
-	BackgroundModel string   `toml:"background_model" doc:"the model for summaries and other small work; the answering model when empty"`
+	Model           string   `toml:"model" trust:"only" since:"it chooses who reads the conversation, and what that costs" doc:"the model that answers, as provider/name or a name that a configured provider has"`
+	BackgroundModel string   `toml:"background_model" trust:"only" since:"it chooses who reads the conversation, and what that costs" doc:"the model for summaries and other small work; the answering model when empty"`
 	Mode            string   `toml:"mode" default:"ask" oneof:"plan ask acceptEdits auto" user:"only" doc:"how much is asked: plan, ask, acceptEdits, auto"`
 	Dialect         string   `toml:"dialect" default:"tinyelf" oneof:"tinyelf acp" doc:"the names and parameters of the builtin tools"`
-	Tools           []string `toml:"tools" doc:"the tools to offer, by name; all when empty"`
-	MaxSteps        int      `toml:"max_steps" default:"50" doc:"model turns of one run at the most"`
+	Tools           []string `toml:"tools" trust:"narrow" doc:"the tools to offer, by name; all when empty"`
+	MaxSteps        int      `toml:"max_steps" default:"50" trust:"narrow" doc:"model turns of one run at the most"`
 	MaxCost         float64  `toml:"max_cost" user:"only" doc:"US dollars of one run at the most; 0 sets no limit. The model's price must be known, see prices"`
-	ExecTimeout     Duration `toml:"exec_timeout" default:"2m" doc:"when Bash ends a command"`
-	NativeSearch    bool     `toml:"native_search" default:"true" doc:"let a model's provider search the web by itself, where it can, in place of WebSearch"`
+	ExecTimeout     Duration `toml:"exec_timeout" default:"2m" trust:"narrow" doc:"when Bash ends a command"`
+	NativeSearch    bool     `toml:"native_search" default:"true" trust:"narrow" doc:"let a model's provider search the web by itself, where it can, in place of WebSearch"`
 	Offline         bool     `toml:"offline" user:"only" doc:"use no network at all"`
 
 	Output    Output              `toml:"output"`
@@ -32,9 +33,9 @@ type Config struct {
 
 // Output bounds what the model is shown of one tool's answer.
 type Output struct {
-	Max  Size `toml:"max" default:"50KiB" doc:"of any tool without a limit of its own"`
-	Read Size `toml:"read" default:"128KiB" doc:"of Read"`
-	Bash Size `toml:"bash" default:"100KiB" doc:"of Bash and Shell"`
+	Max  Size `toml:"max" default:"50KiB" trust:"narrow" doc:"of any tool without a limit of its own"`
+	Read Size `toml:"read" default:"128KiB" trust:"narrow" doc:"of Read"`
+	Bash Size `toml:"bash" default:"100KiB" trust:"narrow" doc:"of Bash and Shell"`
 }
 
 // Provider is [providers.NAME]: a place that serves models.
@@ -60,7 +61,7 @@ type Price struct {
 
 // MCP is [mcp].
 type MCP struct {
-	Servers map[string]MCPServer `toml:"servers" trust:"only"`
+	Servers map[string]MCPServer `toml:"servers" trust:"only" since:"it starts programs"`
 }
 
 // MCPServer is [mcp.servers.NAME]: a program to start (Command) or a URL.

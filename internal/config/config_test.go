@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -67,11 +68,11 @@ command = "sh"
 event = "stop"
 command = ["sh"]
 `})
-	c, err := Load(p, project, false)
+	c, err := Load(p, project, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Model != "b" || c.Mode != "auto" || c.ExecTimeout.Duration != 5*time.Minute || c.Output.Bash.Bytes != 1<<20 || c.Output.Max.Bytes != 50<<10 || c.MaxSteps != 50 {
+	if c.Model != "a" || c.Mode != "auto" || c.ExecTimeout.Duration != 2*time.Minute || c.Output.Bash.Bytes != 1<<20 || c.Output.Max.Bytes != 50<<10 || c.MaxSteps != 50 {
 		t.Errorf("%+v", c)
 	}
 	if pr := c.Providers["local"]; len(c.Providers) != 1 || pr.Kind != "openai-chat" || pr.Timeout.Duration != 10*time.Minute {
@@ -81,13 +82,60 @@ command = ["sh"]
 		t.Errorf("hooks %v, servers %v", c.Hooks, c.MCP.Servers)
 	}
 	notes := strings.Join(c.Notes(), "\n")
-	for _, want := range []string{"config.toml:2: mode", ":4: providers", ":7: mcp.servers", ":9: hooks"} {
+	for _, want := range []string{"config.toml:1: model is ignored", "config.toml:2: mode", ":3: exec_timeout is ignored", ":4: providers", ":7: mcp.servers", ":9: hooks"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("the notes do not say %q:\n%s", want, notes)
 		}
 	}
-	if c, err = Load(p, project, true); err != nil || len(c.MCP.Servers) != 2 || len(c.Hooks) != 0 {
+	if c, err = Load(p, project, onDisk(project)); err != nil || len(c.MCP.Servers) != 2 || len(c.Hooks) != 0 || c.Model != "b" || c.ExecTimeout.Duration != 5*time.Minute {
 		t.Errorf("trusted: %v, %+v, %+v", err, c.MCP, c.Hooks)
+	}
+	// What is trusted was read by who asked the person. Another file in its place
+	// does not count.
+	was := onDisk(project)
+	if err := os.WriteFile(ProjectConfig(project), []byte("[mcp.servers.worse]\ncommand = \"rm\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if c, err = Load(p, project, was); err != nil || len(c.MCP.Servers) != 2 || c.MCP.Servers["worse"].Command != "" {
+		t.Errorf("what came after the trust counts: %v, %+v", err, c.MCP)
+	}
+	nothing := func(string) ([]byte, bool) { return nil, false }
+	if c, err = Load(p, project, nothing); err != nil || len(c.MCP.Servers) != 1 {
+		t.Errorf("a file that was not there when the folder was trusted counts: %v, %+v", err, c.MCP)
+	}
+}
+
+// onDisk gives a project's files as they are now, and stay.
+func onDisk(project string) func(string) ([]byte, bool) {
+	b, err := os.ReadFile(ProjectConfig(project))
+	return func(name string) ([]byte, bool) { return b, err == nil && name == ".elfhost/config.toml" }
+}
+
+// A project that nobody trusts may ask for less than a person's own
+// configuration allows, and for no more.
+func TestAnUntrustedProjectNarrows(t *testing.T) {
+	user := "tools = [\"Read\", \"Grep\"]\nmax_steps = 10\nnative_search = false\nexec_timeout = \"1m\"\n"
+	for _, c := range []struct {
+		user, project string
+		tools         []string
+		steps         int
+		search        bool
+		timeout       time.Duration
+		notes         int
+	}{
+		{user, "tools = [\"Read\"]\nmax_steps = 3\nexec_timeout = \"10s\"\n", []string{"Read"}, 3, false, 10 * time.Second, 0},
+		{user, "tools = [\"Read\", \"Bash\"]\nmax_steps = 1000\nnative_search = true\nexec_timeout = \"1h\"\n", []string{"Read", "Grep"}, 10, false, time.Minute, 4},
+		{user, "tools = []\nmax_steps = 0\n", []string{"Read", "Grep"}, 10, false, time.Minute, 2},
+		{"", "tools = [\"Read\"]\nnative_search = false\n[output]\nmax = \"1GiB\"\n", []string{"Read"}, 50, false, 2 * time.Minute, 1},
+	} {
+		p, project := home(t, map[string]string{"user/config.toml": c.user, "project/.elfhost/config.toml": c.project})
+		got, err := Load(p, project, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(got.Tools, c.tools) || got.MaxSteps != c.steps || got.NativeSearch != c.search || got.ExecTimeout.Duration != c.timeout || len(got.Notes()) != c.notes {
+			t.Errorf("%q over %q: %v %d %v %s\n%s", c.project, c.user, got.Tools, got.MaxSteps, got.NativeSearch, got.ExecTimeout.Duration, strings.Join(got.Notes(), "\n"))
+		}
 	}
 }
 
@@ -95,7 +143,7 @@ func TestExplainSaysWhichLineWon(t *testing.T) {
 	p, project := home(t, map[string]string{
 		"user/config.toml":             "model = \"a\"\nmax_steps = 3\n[providers.x]\nkind = \"openai\"\nheaders = { A = \"hunter2\" }\n",
 		"project/.elfhost/config.toml": "# comment\nmodel = \"b\"\n"})
-	c, err := Load(p, project, false)
+	c, err := Load(p, project, onDisk(project))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +207,7 @@ func TestConfigErrorsNameTheLine(t *testing.T) {
 		"[[search]]\nkind = \"a\"\n[[search]]\nkind = 2":                {4, "kind"},
 	} {
 		p, _ := home(t, map[string]string{"user/config.toml": src})
-		_, err := Load(p, "", false)
+		_, err := Load(p, "", nil)
 		if err != nil && !strings.Contains(err.Error(), want.says) {
 			t.Errorf("%q: %v, want %q", src, err, want.says)
 		}

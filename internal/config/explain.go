@@ -17,6 +17,7 @@ type Key struct {
 	OneOf   []string
 	User    bool // counts in the user's file only
 	Trust   bool // in a project, counts only where the folder is trusted
+	Narrow  bool // in a project that nobody trusts, counts only where it allows less
 	System  bool // counts in the system policy only
 }
 
@@ -32,7 +33,7 @@ func keysOf(t reflect.Type, prefix string, from Key) []Key {
 			continue
 		}
 		k := Key{Name: prefix + name, Default: f.Tag.Get("default"), Doc: f.Tag.Get("doc"),
-			User: from.User || f.Tag.Get("user") == "only" || f.Tag.Get("layer") == "user", System: f.Tag.Get("layer") == "system", Trust: from.Trust || f.Tag.Get("trust") == "only"}
+			User: from.User || f.Tag.Get("user") == "only" || f.Tag.Get("layer") == "user", System: f.Tag.Get("layer") == "system", Trust: from.Trust || f.Tag.Get("trust") == "only", Narrow: from.Narrow || f.Tag.Get("trust") == "narrow"}
 		if set := f.Tag.Get("oneof"); set != "" {
 			k.OneOf = strings.Fields(set)
 		}

@@ -3,21 +3,33 @@ package config
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 )
 
 // Load reads the user's configuration, then the project's over it (project may
-// be ""). trusted says that the person trusts the project's folder: only then
-// does it name programs to start.
-func Load(p Paths, project string, trusted bool) (*Config, error) {
+// be ""). trusted gives the project's files that the person trusts, by their
+// paths below it; what it has is not read again, since another may lie there by
+// now. Only what is trusted names programs to start, or widens anything. Nil:
+// nothing is trusted.
+func Load(p Paths, project string, trusted func(path string) ([]byte, bool)) (*Config, error) {
 	c := &Config{origin: map[string]origin{}}
 	setDefaults(reflect.ValueOf(c).Elem())
 	files := []source{{layer: "user", file: p.UserConfig()}}
 	if project != "" {
-		files = append(files, source{layer: "project", file: ProjectConfig(project), project: true, trusted: trusted})
+		files = append(files, source{layer: "project", file: ProjectConfig(project), project: true})
 	}
 	for _, s := range files {
-		b, present, err := readIfPresent(s.file)
+		var b []byte
+		var present bool
+		var err error
+		if s.project && trusted != nil {
+			b, s.trusted = trusted(projectConfig)
+			present = s.trusted
+		}
+		if !s.trusted {
+			b, present, err = readIfPresent(s.file)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("reading the %s configuration: %w", s.layer, err)
 		}
@@ -71,7 +83,9 @@ func (c *Config) take(to, from reflect.Value, prefix string, s source, ls lines)
 		case s.project && f.Tag.Get("user") == "only":
 			c.notes = append(c.notes, fmt.Sprintf("%s: %s is ignored: only the user's configuration may set it", where, key))
 		case s.project && !s.trusted && f.Tag.Get("trust") == "only":
-			c.notes = append(c.notes, fmt.Sprintf("%s: %s is ignored: it starts programs, and this folder is not trusted", where, key))
+			c.notes = append(c.notes, fmt.Sprintf("%s: %s is ignored: %s, and this folder is not trusted", where, key, f.Tag.Get("since")))
+		case s.project && !s.trusted && f.Tag.Get("trust") == "narrow" && !narrower(from.Field(i), to.Field(i)):
+			c.notes = append(c.notes, fmt.Sprintf("%s: %s is ignored: it allows more than what stands without it, and this folder is not trusted", where, key))
 		case f.Type.Kind() == reflect.Struct && f.Type != reflect.TypeFor[Duration]() && f.Type != reflect.TypeFor[Size]():
 			c.take(to.Field(i), from.Field(i), key+".", s, ls)
 		case f.Type.Kind() == reflect.Map:
@@ -81,6 +95,27 @@ func (c *Config) take(to, from reflect.Value, prefix string, s source, ls lines)
 			c.origin[key] = origin{s.layer, where}
 		}
 	}
+}
+
+// narrower reports a value that allows less than another, or just as much.
+func narrower(v, than reflect.Value) bool {
+	switch v := v.Interface().(type) {
+	case Duration:
+		now := than.Interface().(Duration).Duration
+		return v.Duration > 0 && (now <= 0 || v.Duration <= now)
+	case Size:
+		now := than.Interface().(Size).Bytes
+		return v.Bytes > 0 && (now <= 0 || v.Bytes <= now)
+	case int:
+		now := int(than.Int())
+		return v > 0 && (now <= 0 || v <= now)
+	case bool:
+		return !v || than.Bool()
+	case []string:
+		now := than.Interface().([]string)
+		return len(now) == 0 || len(v) > 0 && !slices.ContainsFunc(v, func(s string) bool { return !slices.Contains(now, s) })
+	}
+	return false
 }
 
 // takeMap merges by name: a name in a later file replaces the whole entry.

@@ -99,6 +99,9 @@ func (p Paths) ProjectState(project string) string {
 	return filepath.Join(p.State, "projects", hex.EncodeToString(sum[:12]))
 }
 
+// projectConfig is a project's own config.toml, below it.
+const projectConfig = ProjectDir + "/config.toml"
+
 // ProjectConfig is a project's own config.toml.
 func ProjectConfig(project string) string { return filepath.Join(project, ProjectDir, "config.toml") }
 

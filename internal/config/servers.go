@@ -26,12 +26,21 @@ type ProjectServer struct {
 }
 
 // ProjectServers reads what MCP servers a project names, by name: those of
-// .elfhost/config.toml, then those of .mcp.json.
-func ProjectServers(project string) ([]ProjectServer, error) {
+// .elfhost/config.toml, then those of .mcp.json. read gives a file by its path
+// below the project.
+func ProjectServers(project string, read func(path string) ([]byte, bool)) ([]ProjectServer, error) {
 	seen := map[string]bool{}
 	var out []ProjectServer
-	for _, read := range []func(string) (map[string]MCPServer, string, error){ownServers, otherServers} {
-		servers, file, err := read(project)
+	for _, from := range []struct {
+		path  string
+		parse func(b []byte, file string) (map[string]MCPServer, error)
+	}{{projectConfig, ownServers}, {OtherServers, otherServers}} {
+		b, ok := read(from.path)
+		if !ok {
+			continue
+		}
+		file := filepath.Join(project, filepath.FromSlash(from.path))
+		servers, err := from.parse(b, file)
 		if err != nil {
 			return nil, err
 		}
@@ -45,26 +54,40 @@ func ProjectServers(project string) ([]ProjectServer, error) {
 	return out, nil
 }
 
-func ownServers(project string) (map[string]MCPServer, string, error) {
-	file := ProjectConfig(project)
-	b, present, err := readIfPresent(file)
-	if err != nil || !present {
-		return nil, file, err
-	}
+func ownServers(b []byte, file string) (map[string]MCPServer, error) {
+	c, err := projectAlone(b, file)
+	return c.MCP.Servers, err
+}
+
+// projectAlone is a project's configuration as it would count once trusted.
+func projectAlone(b []byte, file string) (*Config, error) {
 	c := &Config{origin: map[string]origin{}}
 	setDefaults(reflect.ValueOf(c).Elem())
-	err = c.layer(b, source{layer: "project", file: file, project: true, trusted: true})
-	return c.MCP.Servers, file, err
+	return c, c.layer(b, source{layer: "project", file: file, project: true, trusted: true})
+}
+
+// ProjectWidens lists what a project's config.toml sets, beside its servers,
+// that may count only once the person trusts it, as "key = value".
+func ProjectWidens(b []byte, file string) (out []string, err error) {
+	c, err := projectAlone(b, file)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := c.Explain("")
+	for _, r := range rows {
+		if r.Layer == "project" && !strings.HasPrefix(r.Key, "mcp.") && r.Key != "dialect" {
+			out = append(out, r.Key+" = "+r.Value)
+		}
+	}
+	return out, err
 }
 
 // otherServers reads .mcp.json. Keys that this program does not know are left:
 // the file is other programs'. A server that cannot be used is an error when it
 // is trusted, not here.
-func otherServers(project string) (map[string]MCPServer, string, error) {
-	file := filepath.Join(project, OtherServers)
-	b, present, err := readIfPresent(file)
-	if err != nil || !present {
-		return nil, file, err
+func otherServers(b []byte, file string) (map[string]MCPServer, error) {
+	if len(b) > MaxFile {
+		return nil, tooLarge(file)
 	}
 	var doc struct {
 		Servers map[string]struct {
@@ -79,7 +102,7 @@ func otherServers(project string) (map[string]MCPServer, string, error) {
 		} `json:"mcpServers"`
 	}
 	if err := json.Unmarshal(bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")), &doc); err != nil {
-		return nil, file, &Error{File: file, Err: err}
+		return nil, &Error{File: file, Err: err}
 	}
 	out := map[string]MCPServer{}
 	for name, s := range doc.Servers {
@@ -95,7 +118,7 @@ func otherServers(project string) (map[string]MCPServer, string, error) {
 		setDefault(v.FieldByName("Startup"), field("Startup"))
 		out[name] = m
 	}
-	return out, file, nil
+	return out, nil
 }
 
 func field(name string) reflect.StructField {

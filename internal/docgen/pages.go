@@ -164,7 +164,7 @@ func errorCodes(context.Context) ([]byte, error) {
 
 func configKeys(context.Context) ([]byte, error) {
 	var b bytes.Buffer
-	b.WriteString(made + "# Configuration\n\n`config.toml` in the user's configuration folder, and `.elfhost/config.toml` in a project, which counts for less: keys marked *user* are read from the user's file alone, keys marked *trust* from a project only once a person trusts the folder. `elfhost config explain KEY` says which file and line won.\n\n| key | type | default | | |\n|---|---|---|---|---|\n")
+	b.WriteString(made + "# Configuration\n\n`config.toml` in the user's configuration folder, and `.elfhost/config.toml` in a project, which counts for less: keys marked *user* are read from the user's file alone, keys marked *trust* from a project only once a person trusts the folder, keys marked *narrow* before that only where they allow less. `elfhost config explain KEY` says which file and line won.\n\n| key | type | default | | |\n|---|---|---|---|---|\n")
 	for _, k := range config.Keys() {
 		who := ""
 		switch {
@@ -172,6 +172,8 @@ func configKeys(context.Context) ([]byte, error) {
 			who = "user"
 		case k.Trust:
 			who = "trust"
+		case k.Narrow:
+			who = "narrow"
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", k.Name, k.Type, k.Default, who, strings.ReplaceAll(k.Doc, "|", `\|`))
 	}

@@ -36,13 +36,13 @@ var sources = []string{
 // who use the files do, and opens regular files only.
 func Look(dir string) (Survey, error) {
 	s := Survey{Dir: canonical(dir)}
-	w := &survey{root: s.Dir, left: maxBytes}
+	w := &survey{root: s.Dir, left: maxBytes, files: map[string][]byte{}}
 	for _, name := range sources {
 		if err := w.visit(name, 0); err != nil {
 			return Survey{Dir: s.Dir}, fmt.Errorf("looking for what %q would run: %w", s.Dir, err)
 		}
 	}
-	s.Items = w.items
+	s.Items, s.files = w.items, w.files
 	slices.SortFunc(s.Items, func(a, b Item) int { return strings.Compare(a.Path, b.Path) })
 	sum := sha256.New()
 	for _, i := range s.Items {
@@ -55,6 +55,7 @@ func Look(dir string) (Survey, error) {
 type survey struct {
 	root  string
 	items []Item
+	files map[string][]byte
 	left  int64
 }
 
@@ -79,15 +80,16 @@ func (w *survey) visit(name string, depth int) error {
 		return err
 	}
 	defer f.Close()
-	sum := sha256.New()
-	n, err := io.Copy(sum, io.LimitReader(f, w.left+1))
+	b, err := io.ReadAll(io.LimitReader(f, w.left+1))
 	if err != nil {
 		return err
 	}
-	if w.left -= n; w.left < 0 {
+	if w.left -= int64(len(b)); w.left < 0 {
 		return fmt.Errorf("there is over %d MiB to trust", maxBytes>>20)
 	}
-	return w.add(name, "sha256:"+hex.EncodeToString(sum.Sum(nil)))
+	w.files[name] = b
+	sum := sha256.Sum256(b)
+	return w.add(name, "sha256:"+hex.EncodeToString(sum[:]))
 }
 
 func (w *survey) folder(name, full string, depth int) error {

@@ -49,11 +49,26 @@ type Item struct {
 	Digest string `toml:"digest" json:"digest"`
 }
 
-// Survey is what a folder holds now.
+// Survey is what a folder held when it was looked at. It keeps the content:
+// who reads a file again may find another one in its place.
 type Survey struct {
 	Dir    string
 	Digest string // of all items; it is what a person agrees to
 	Items  []Item
+
+	files map[string][]byte
+}
+
+// File gives the content of an item that is a file, by its path.
+func (s Survey) File(path string) ([]byte, bool) {
+	b, ok := s.files[path]
+	return b, ok
+}
+
+// Holds reports whether an item had this very content.
+func (s Survey) Holds(path string, content []byte) bool {
+	b, ok := s.files[path]
+	return ok && bytes.Equal(b, content)
 }
 
 // Check says where a folder stands now, and reads all that counts to do so.

@@ -85,6 +85,21 @@ func TestTrustIsBoundToWhatWasSeen(t *testing.T) {
 	}
 }
 
+// What was looked at is kept: who uses it need not read the files again.
+func TestASurveyKeepsWhatItSaw(t *testing.T) {
+	p, dir := config.Paths{State: t.TempDir()}, t.TempDir()
+	put(t, dir, ".mcp.json", "{}")
+	_, s, _ := Check(p, dir)
+	put(t, dir, ".mcp.json", `{"mcpServers":{}}`)
+	put(t, dir, ".elfhost/config.toml", "x")
+	if b, ok := s.File(".mcp.json"); !ok || string(b) != "{}" || !s.Holds(".mcp.json", []byte("{}")) || s.Holds(".mcp.json", []byte(`{"mcpServers":{}}`)) {
+		t.Errorf("%q %v", b, ok)
+	}
+	if _, ok := s.File(".elfhost/config.toml"); ok || s.Holds(".elfhost/config.toml", []byte("x")) || s.Holds("gone", nil) {
+		t.Error("a file that was not there is held")
+	}
+}
+
 // A yes to a survey is no yes to what came between.
 func TestAYesIsNoYesToLaterChanges(t *testing.T) {
 	p, dir := config.Paths{State: t.TempDir()}, t.TempDir()
