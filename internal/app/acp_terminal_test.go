@@ -62,6 +62,23 @@ func TestTerminalsOfTheEditor(t *testing.T) {
 	}
 }
 
+// TestTerminalsOfZed: Zed gives a command to a shell, and its versions differ
+// in whether they quote the arguments, so it gets none.
+func TestTerminalsOfZed(t *testing.T) {
+	for name, quotes := range map[string]bool{"0.210": false, "1.0": true} {
+		t.Run(name, func(t *testing.T) {
+			h := newHouse(t)
+			h.script(call("Shell", `{"command":"echo \"it's\" \u0027$HOME\u0027 $((40+2)) | cat; exit 3"}`), say("It said: {{result}}"))
+			e := h.start(auto, func(_ *app.Editor, e *editor) { e.zed, e.quotes = true, quotes })
+			e.hello(withTerminals())
+			e.ask(e.open(), "run it")
+			if got := e.said(); !strings.Contains(got, "it's $HOME 42") || !strings.Contains(got, "Exit code 3") {
+				t.Errorf("the agent said %q; the terminal was wanted as %+v", got, e.created)
+			}
+		})
+	}
+}
+
 func TestTerminalThatTakesTooLong(t *testing.T) {
 	h := newHouse(t)
 	h.script(call("Shell", `{"command":"echo begun; exec sleep 60","timeoutSeconds":0.3}`), say("It said: {{result}}"))
