@@ -83,7 +83,7 @@ func (f *serveFlags) run(ctx context.Context, s streams) error {
 		return fault.Wrap("E1501", "`elfhost doctor` checks the folders", err)
 	}
 	b := mcp.NewBridge(mcp.ServeOptions{
-		Registry: a.Registry, Version: buildInfo().Version, Session: a.Session, Secret: secret, Once: a.TakeAnswer,
+		Registry: a.Registry, Version: buildInfo().Version, Session: a.Session, Secret: secret, Shared: a.Shared(),
 		Instructions: a.Instructions(as), Prompts: a.Prompts(ctx), Resources: a.Resources(ctx),
 		Prepare: func(c *host.Call) { c.Receipt = func(r abi.Receipt) { a.KeepReceipt(r) } },
 	})

@@ -31,8 +31,8 @@ var (
 // waits is in no way needed by another server with the same key: that one
 // carries the call out anew, if nothing was changed before the question.
 type rounds struct {
-	seal seal
-	once func(id string, until time.Time) (bool, error)
+	seal   seal
+	shared Shared
 
 	mu      sync.Mutex
 	closed  bool
@@ -107,7 +107,7 @@ func (b *Bridge) take(ctx context.Context, q request, p mcp.MultiRoundTripParams
 	if r == nil {
 		return nil, errors.New("the answer to the question is missing in inputResponses")
 	}
-	switch first, err := b.rounds.once(st.ID, time.Unix(st.Until, 0)); {
+	switch first, err := b.rounds.shared.Put("answer-"+st.ID, nil, time.Unix(st.Until, 0)); {
 	case err != nil:
 		return nil, fmt.Errorf("whether its answer was taken already cannot be known: %w", err)
 	case !first:
@@ -149,6 +149,16 @@ func (b *Bridge) begin(ctx context.Context, x *exchange, q request) error {
 		}
 	})
 	return nil
+}
+
+// beside runs f, which ends with the bridge, unless that is closed already.
+func (r *rounds) beside(f func()) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.closed {
+		r.running.Go(f)
+	}
+	return !r.closed
 }
 
 // close ends what waits.

@@ -189,9 +189,9 @@ func TestRoundState(t *testing.T) {
 // matters was done before the question; else it says so. An answer is taken by
 // one of them.
 func TestRoundReplica(t *testing.T) {
-	memory := new(taken)
+	memory := new(local)
 	var n1, e1, n2, e2 atomic.Int64
-	same := ServeOptions{Secret: "s3cret", Once: memory.once}
+	same := ServeOptions{Secret: "s3cret", Shared: memory}
 	b1, b2 := rounder(t, same, fetching(&n1, &e1)), rounder(t, same, fetching(&n2, &e2))
 	p := answered(t, send(t, b1, "Fetch", `{}`, mcp.MultiRoundTripParams{}), "1")
 	if r := send(t, b2, "Fetch", `{}`, p); r.IsError || e2.Load() != 1 {
@@ -200,7 +200,7 @@ func TestRoundReplica(t *testing.T) {
 	if r := send(t, b1, "Fetch", `{}`, p); !r.IsError || e1.Load() != 0 || !strings.Contains(textOf(r), "taken already") {
 		t.Fatalf("%s", textOf(r))
 	}
-	other := rounder(t, ServeOptions{Secret: "other", Once: memory.once}, fetching(&n2, &e2))
+	other := rounder(t, ServeOptions{Secret: "other", Shared: memory}, fetching(&n2, &e2))
 	p = answered(t, send(t, b1, "Fetch", `{}`, mcp.MultiRoundTripParams{}), "1")
 	if r := send(t, other, "Fetch", `{}`, p); !r.IsError || e2.Load() != 1 {
 		t.Fatalf("another key: %s", textOf(r))

@@ -8,11 +8,10 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"maps"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -63,32 +62,31 @@ func (s seal) open(purpose, text string) ([]byte, error) {
 // sealedSessions makes session ids of clients from before 2026-07-28: what the
 // client can do and when it came are in the id.
 type sealedSessions struct {
-	seal seal
-	now  func() time.Time
-
-	mu    sync.Mutex
-	ended map[string]time.Time // ids that clients ended, until they would have expired
+	seal   seal
+	now    func() time.Time
+	shared Shared // has the ids that clients ended
 }
 
-const (
-	sessionLife = 24 * time.Hour
-	maxEnded    = 10_000
-)
+const sessionLife = 24 * time.Hour
 
 const canElicit = 1
 
 // ResolveSessionIdManager implements server.SessionIdManagerResolver.
 func (s *sealedSessions) ResolveSessionIdManager(r *http.Request) server.SessionIdManager {
 	m := &sealer{sealedSessions: s}
-	if r != nil && elicits(r.Context()) {
-		m.flags = canElicit
+	if r != nil {
+		m.forgets = forgets(r.Context())
+		if elicits(r.Context()) {
+			m.flags = canElicit
+		}
 	}
 	return m
 }
 
 type sealer struct {
 	*sealedSessions
-	flags byte
+	flags   byte
+	forgets bool
 }
 
 func (s *sealer) Generate() string {
@@ -113,32 +111,33 @@ func (s *sealedSessions) flagsOf(id string) (byte, error) {
 	return body[0], nil
 }
 
-func (s *sealer) Validate(id string) (ended bool, err error) {
+// Validate implements server.SessionIdManager.
+func (s *sealedSessions) Validate(id string) (ended bool, err error) {
 	if _, err := s.flagsOf(id); err != nil {
 		return false, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, ended = s.ended[id]
-	return ended, nil
+	_, ended, err = s.shared.Value(endedKey(id))
+	return ended, err
 }
 
+// Terminate implements server.SessionIdManager.
 func (s *sealer) Terminate(id string) (notAllowed bool, err error) {
+	if s.forgets {
+		return false, nil
+	}
 	if _, err := s.flagsOf(id); err != nil {
 		return false, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := s.now()
-	if len(s.ended) >= maxEnded {
-		for k, t := range s.ended {
-			if now.After(t) || len(s.ended) >= maxEnded {
-				delete(s.ended, k)
-			}
-		}
-	}
-	s.ended[id] = now.Add(sessionLife)
-	return false, nil
+	_, err = s.shared.Put(endedKey(id), nil, s.now().Add(sessionLife))
+	return false, err
+}
+
+func endedKey(id string) string { return "ended-" + digest(id) }
+
+// digest is a short name of an id.
+func digest(id string) string {
+	sum := sha256.Sum256([]byte(id))
+	return hex.EncodeToString(sum[:16])
 }
 
 // pendingState is what a client brings back with an answer: the answer counts
@@ -174,32 +173,4 @@ func (s seal) answered(text string) (p pendingState, err error) {
 		return p, errors.New("the question has expired")
 	}
 	return p, nil
-}
-
-// taken remembers the ids of answers in this process alone.
-type taken struct {
-	mu  sync.Mutex
-	ids map[string]time.Time
-}
-
-const maxTaken = 10_000
-
-// once reports whether an id comes for the first time.
-func (t *taken) once(id string, until time.Time) (bool, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if _, twice := t.ids[id]; twice {
-		return false, nil
-	}
-	if len(t.ids) >= maxTaken {
-		maps.DeleteFunc(t.ids, func(_ string, u time.Time) bool { return time.Now().After(u) })
-	}
-	if len(t.ids) >= maxTaken { // better to ask anew than to take one twice
-		return false, errors.New("too many answers are remembered")
-	}
-	if t.ids == nil {
-		t.ids = map[string]time.Time{}
-	}
-	t.ids[id] = until
-	return true, nil
 }

@@ -33,10 +33,8 @@ type ServeOptions struct {
 	// Secret seals what clients keep for us; servers with the same secret can
 	// stand in for each other. "": of this process alone.
 	Secret string
-	// Once reports whether the id of a person's answer comes for the first time;
-	// it may forget the id after until. Servers that stand in for each other
-	// should ask the same memory. Nil: of this process alone.
-	Once func(id string, until time.Time) (bool, error)
+	// Shared is what such servers know of each other. Nil: of this process alone.
+	Shared Shared
 }
 
 // Prompt is a text that a client's person may pick.
@@ -78,10 +76,10 @@ func NewBridge(o ServeOptions) *Bridge { return newBridge(o) }
 // newBridge takes further options for the build that the conformance suite tests.
 func newBridge(o ServeOptions, more ...server.ServerOption) *Bridge {
 	b := &Bridge{opt: o, seal: newSeal(o.Secret)}
-	b.rounds.seal, b.rounds.once = b.seal, o.Once
-	if o.Once == nil {
-		b.rounds.once = new(taken).once
+	if b.opt.Shared == nil {
+		b.opt.Shared = new(local)
 	}
+	b.rounds.seal, b.rounds.shared = b.seal, b.opt.Shared
 	opts := []server.ServerOption{
 		server.WithToolCapabilities(true), server.WithLogger(quiet), server.WithRecovery(), server.WithLogging(), server.WithElicitation(),
 		server.WithTitle("elfhost"), server.WithDescription("Tools that run in a sandbox, behind one gate"), server.WithInstructions(o.Instructions),

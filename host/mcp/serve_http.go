@@ -3,6 +3,7 @@ package mcp
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/json"
@@ -46,13 +47,17 @@ func (b *Bridge) Handler(o HTTPOptions) (http.Handler, error) {
 	if o.Token == "" {
 		return nil, errors.New("an MCP server over HTTP needs a token")
 	}
-	sessions := &sealedSessions{seal: b.seal, now: time.Now, ended: map[string]time.Time{}}
+	sessions := &sealedSessions{seal: b.seal, now: time.Now, shared: b.opt.Shared}
 	stream := server.NewStreamableHTTPServer(b.srv,
 		server.WithSessionIdManagerResolver(sessions), server.WithStreamableHTTPLogger(quiet), server.WithSessionIdleTTL(idleSession),
 		server.WithDisableLocalhostProtection(true), // the guard does it, for every address
 		server.WithHeartbeatInterval(30*time.Second),
 	)
-	g := &guard{o: o, b: b, sessions: sessions, next: stream, want: sha256.Sum256([]byte(o.Token)), slots: make(chan struct{}, maxRequests), streams: make(chan struct{}, maxStreams)}
+	g := &guard{
+		o: o, b: b, sessions: sessions, next: stream, want: sha256.Sum256([]byte(o.Token)),
+		questions: &questions{seal: b.seal, shared: b.opt.Shared, self: rand.Text(), next: stream, b: b},
+		slots:     make(chan struct{}, maxRequests), streams: make(chan struct{}, maxStreams),
+	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
 	mux.Handle("GET /metrics", g.authorized(http.HandlerFunc(b.metrics)))
@@ -63,13 +68,15 @@ func (b *Bridge) Handler(o HTTPOptions) (http.Handler, error) {
 // guard stands before mcp-go's handler, which reads bodies without a limit and
 // looks at no origin.
 type guard struct {
-	o        HTTPOptions
-	b        *Bridge
-	sessions *sealedSessions
-	next     http.Handler
-	want     [sha256.Size]byte
-	slots    chan struct{}
-	streams  chan struct{}
+	o         HTTPOptions
+	b         *Bridge
+	sessions  *sealedSessions
+	recent    recent
+	questions *questions
+	next      http.Handler
+	want      [sha256.Size]byte
+	slots     chan struct{}
+	streams   chan struct{}
 }
 
 // addressed refuses what a web page could send: another name for this address
@@ -127,12 +134,17 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case http.MethodPost:
 		g.post(w, r)
 	case http.MethodGet:
+		id := r.Header.Get(server.HeaderKeySessionID)
+		if id != "" && !g.open(w, id) {
+			return
+		}
 		if g.take(w, g.streams) {
 			defer func() { <-g.streams }()
-			g.next.ServeHTTP(w, r)
+			g.used(id)
+			g.next.ServeHTTP(&asking{ResponseWriter: w, q: g.questions, session: id}, r)
 		}
 	case http.MethodDelete:
-		g.next.ServeHTTP(w, r)
+		g.end(w, r)
 	default:
 		w.Header().Set("Allow", "GET, POST, DELETE")
 		g.refuse(w, http.StatusMethodNotAllowed, "this method is not served")
@@ -177,7 +189,11 @@ func (g *guard) post(w http.ResponseWriter, r *http.Request) {
 	}
 	g.b.stats.messages.Add(1)
 	ctx := r.Context()
+	id := r.Header.Get(server.HeaderKeySessionID)
 	switch {
+	case m.method == "" && m.id != nil:
+		g.questions.answered(w, r, g, m, body)
+		return
 	case m.method == string(mcp.MethodInitialize):
 		if offersElicitation(m.params) {
 			ctx = context.WithValue(ctx, elicitKey{}, true)
@@ -189,14 +205,22 @@ func (g *guard) post(w http.ResponseWriter, r *http.Request) {
 		<-g.slots // it stays for long, and is counted among the streams
 		slots = g.streams
 	default:
-		if flags, err := g.sessions.flagsOf(r.Header.Get(server.HeaderKeySessionID)); err == nil && flags&canElicit != 0 {
-			ctx = context.WithValue(ctx, elicitKey{}, true)
+		if flags, err := g.sessions.flagsOf(id); err == nil {
+			g.used(id)
+			if flags&canElicit != 0 {
+				ctx = context.WithValue(ctx, elicitKey{}, true)
+			}
 		}
 	}
 	r = r.WithContext(ctx)
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	r.ContentLength = int64(len(body))
-	g.next.ServeHTTP(w, r)
+	out := &asking{ResponseWriter: w, q: g.questions, session: id}
+	g.next.ServeHTTP(out, r)
+	out.end()
+	if m.method == string(mcp.MethodInitialize) {
+		g.used(w.Header().Get(server.HeaderKeySessionID))
+	}
 }
 
 // offersElicitation reads the params of initialize.

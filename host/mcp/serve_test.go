@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -54,9 +53,15 @@ func bridge(t *testing.T, more ...host.Tool) (*Bridge, *host.Registry) {
 	if err := reg.Add(append([]host.Tool{tool{"Read", host.KindRead, text("read")}, tool{"Write", host.KindEdit, text("written")}}, more...)...); err != nil {
 		t.Fatal(err)
 	}
-	b := NewBridge(ServeOptions{Registry: reg, Version: "1", Secret: "s3cret"})
+	return bridgeOf(t, ServeOptions{Registry: reg}), reg
+}
+
+func bridgeOf(t *testing.T, o ServeOptions) *Bridge {
+	t.Helper()
+	o.Version, o.Secret = "1", "s3cret"
+	b := NewBridge(o)
 	t.Cleanup(b.Close)
-	return b, reg
+	return b
 }
 
 // serveStdio runs the bridge on pipes, and a client of mcp-go on their other ends.
@@ -390,46 +395,6 @@ func httpClient(t *testing.T, url string, legacy bool, opts ...client.ClientOpti
 }
 
 // Two servers with one secret stand in for each other: a session that one gave,
-// and a question that one asked, count at the other.
-func TestServeReplicas(t *testing.T) {
-	for _, legacy := range []bool{true, false} {
-		t.Run(fmt.Sprint("legacy ", legacy), func(t *testing.T) {
-			b1, _ := bridge(t)
-			b2, _ := bridge(t)
-			h1, _ := b1.Handler(HTTPOptions{Token: "letmein"})
-			h2, _ := b2.Handler(HTTPOptions{Token: "letmein"})
-			var n int
-			var mu sync.Mutex
-			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				b, _ := io.ReadAll(r.Body)
-				r.Body = io.NopCloser(bytes.NewReader(b))
-				mu.Lock()
-				n++
-				h := []http.Handler{h1, h2}[n%2]
-				mu.Unlock()
-				if legacy && strings.Contains(string(b), `"result"`) { // an answer goes to who asked
-					h = []http.Handler{h2, h1}[n%2]
-				}
-				h.ServeHTTP(w, r)
-			}))
-			t.Cleanup(s.Close)
-			asked := 0
-			c := httpClient(t, s.URL, legacy, client.WithElicitationHandler(person(func(mcp.ElicitationRequest) mcp.ElicitationResponse {
-				asked++
-				return mcp.ElicitationResponse{Action: "accept", Content: map[string]any{"answer": "1"}}
-			})))
-			for i := range 6 {
-				if r := callTool(t, c, "Read", `{}`); r.IsError {
-					t.Fatalf("call %d: %s", i, textOf(r))
-				}
-			}
-			if r := callTool(t, c, "Write", `{"q":"x"}`); r.IsError || asked != 1 {
-				t.Fatalf("asked %d: %s", asked, textOf(r))
-			}
-		})
-	}
-}
-
 // A client cannot make up the state of a question, or use one for another call.
 func TestSealedState(t *testing.T) {
 	s, other := newSeal("a"), newSeal("b")
@@ -446,7 +411,7 @@ func TestSealedState(t *testing.T) {
 		}
 	}
 	clock := time.Now()
-	m := &sealer{sealedSessions: &sealedSessions{seal: s, now: func() time.Time { return clock }, ended: map[string]time.Time{}}}
+	m := &sealer{sealedSessions: &sealedSessions{seal: s, now: func() time.Time { return clock }, shared: new(local)}}
 	id := m.Generate()
 	if ended, err := m.Validate(id); ended || err != nil {
 		t.Fatal(ended, err)

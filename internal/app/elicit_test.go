@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -122,21 +123,34 @@ func TestSealAndAnswers(t *testing.T) {
 		t.Errorf("%v %v", info, err)
 	}
 	soon := time.Now().Add(time.Hour)
+	m, peer := a.Shared(), a.Shared()
+	if _, known, err := peer.Value("ABC"); known || err != nil {
+		t.Error(known, err)
+	}
 	for i, want := range []bool{true, false} {
-		if got, err := a.TakeAnswer("ABC", soon); got != want || err != nil {
+		if got, err := m.Put("ABC", []byte("yes\n"), soon); got != want || err != nil {
 			t.Errorf("%d: %v %v", i, got, err)
 		}
 	}
-	if got, err := a.TakeAnswer("OLD", time.Now().Add(-2*time.Minute)); !got || err != nil {
+	if got, err := m.Put("OLD", nil, time.Now().Add(-2*time.Minute)); !got || err != nil {
 		t.Error(got, err)
 	}
-	if got, err := a.TakeAnswer("DEF", soon); !got || err != nil {
+	if got, err := peer.Put("DEF", nil, soon); !got || err != nil {
 		t.Error(got, err)
 	}
 	if list, _ := os.ReadDir(filepath.Join(a.Paths.State, "mcp", "answers")); len(list) != 2 {
 		t.Errorf("%v", list)
 	}
-	if got, err := a.TakeAnswer("ABC", soon); got || err != nil {
+	if got, err := peer.Put("ABC", []byte("no"), soon); got || err != nil {
 		t.Error("it was forgotten", err)
 	}
+	if v, known, err := peer.Value("ABC"); string(v) != "yes\n" || !known || err != nil {
+		t.Errorf("%q %v %v", v, known, err)
+	}
+	for i := range 10_000 {
+		if _, err := m.Put(fmt.Sprint("many", i), nil, soon); err != nil {
+			return
+		}
+	}
+	t.Error("without a bound")
 }
