@@ -36,6 +36,8 @@ func (c *conn) notified(n mcp.JSONRPCNotification) {
 	switch n.Method {
 	case string(mcp.MethodNotificationToolsListChanged), string(mcp.MethodNotificationPromptsListChanged):
 		c.announce()
+	case mcp.MethodNotificationSubscriptionsAcknowledged:
+		go c.listAgain() // what changed since the first list was announced to nobody
 	case "notifications/progress":
 		c.mu.Lock()
 		report := c.progress[fmt.Sprint(f["progressToken"])]
@@ -81,15 +83,19 @@ func (c *conn) announce() {
 			return
 		}
 		defer close(done)
-		if c.isLost() {
-			return
-		}
-		ctx, cancel := context.WithTimeout(c.l.c.ctx, relistTime)
-		defer cancel()
-		if err := c.l.list(ctx, c); err != nil {
-			c.l.c.log(c.l.s.Name, "error", "its tools could not be listed again: "+err.Error())
-		}
+		c.listAgain()
 	})
+}
+
+func (c *conn) listAgain() {
+	if c.isLost() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(c.l.c.ctx, relistTime)
+	defer cancel()
+	if err := c.l.list(ctx, c); err != nil {
+		c.l.c.log(c.l.s.Name, "error", "its tools could not be listed again: "+err.Error())
+	}
 }
 
 // settled waits until a list that was announced during a call is taken in, so
