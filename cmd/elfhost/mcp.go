@@ -27,7 +27,7 @@ func mcpVerb(s streams) *cobra.Command {
 		Long: "Use the tools of MCP servers, and show this program's tools to MCP clients.",
 		Args: noArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(mcpAddVerb(s), mcpListVerb(s), mcpRemoveVerb(s), mcpTestVerb(s), mcpAgreeVerb(s), mcpLoginVerb(s), mcpServeVerb(s), mcpConfigVerb(s))
+	c.AddCommand(mcpAddVerb(s), mcpListVerb(s), mcpRemoveVerb(s), mcpTestVerb(s), mcpAgreeVerb(s), mcpLoginVerb(s), mcpLogoutVerb(s), mcpServeVerb(s), mcpConfigVerb(s))
 	return c
 }
 
@@ -119,6 +119,13 @@ func mcpRemoveVerb(s streams) *cobra.Command {
 			}
 			if err := config.RemoveServer(p.UserConfig(), args[0]); err != nil {
 				return fault.Wrap("E1001", "`elfhost mcp list` names the servers", err)
+			}
+			secrets, err := openSecrets()
+			if err != nil {
+				return err
+			}
+			if _, err := mcp.Logout(secrets.Store, args[0]); err != nil {
+				return fault.Wrap("E1501", "`elfhost mcp logout "+args[0]+"` tries again", err)
 			}
 			fmt.Fprintf(s.err, "elfhost: removed %s from %s\n", term.Line(args[0]), p.UserConfig())
 			return nil

@@ -20,7 +20,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -369,25 +368,6 @@ func TestConformanceClient(t *testing.T) {
 
 func init() { programs["conformance-client"] = conformanceClient }
 
-// memory keeps secrets for one process.
-type memory struct {
-	mu sync.Mutex
-	m  map[string]string
-}
-
-func (s *memory) Get(n string) (string, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if v, ok := s.m[n]; ok {
-		return v, nil
-	}
-	return "", abi.ErrNotFound
-}
-func (s *memory) Set(n, v string) error    { s.mu.Lock(); s.m[n] = v; s.mu.Unlock(); return nil }
-func (s *memory) Delete(n string) error    { s.mu.Lock(); delete(s.m, n); s.mu.Unlock(); return nil }
-func (s *memory) Names() ([]string, error) { return nil, nil }
-func (s *memory) Where() string            { return "memory" }
-
 // conformanceClient is the suite's client: it connects, lists and calls.
 func conformanceClient() int {
 	ctx, cancel := context.WithTimeout(context.Background(), 25*time.Second)
@@ -458,7 +438,7 @@ func advertised(reg *host.Registry, echo string) (json.RawMessage, bool) {
 // headless logs in as a browser would whose person says yes.
 func headless(ctx context.Context, s Server) error {
 	plain := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	l, err := BeginLogin(ctx, s, plain, "http://127.0.0.1:45678/callback", nil)
+	l, err := BeginLogin(ctx, s, plain, LoginOptions{Redirect: "http://127.0.0.1:45678/callback"})
 	if err != nil {
 		return err
 	}
@@ -471,7 +451,7 @@ func headless(ctx context.Context, s Server) error {
 	if err != nil {
 		return err
 	}
-	return l.Finish(ctx, to.Query().Get("code"), to.Query().Get("state"))
+	return l.Finish(ctx, to.Query())
 }
 
 // TestRealServers calls what others wrote.

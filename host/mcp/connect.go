@@ -76,7 +76,7 @@ func (l *link) handshake(ctx context.Context, listen bool) (*conn, error) {
 			err = c.proc.why()
 		}
 		_ = c.shut(l.c.ctx)
-		return nil, err
+		return nil, plainly(err)
 	}
 	if c.rpc.GetServerCapabilities().Tools != nil && mcp.IsModernProtocol(c.rpc.ProtocolVersion()) && c.caps.Tools.ListChanged {
 		_, _ = c.rpc.ListenAsync(l.c.ctx, mcp.SubscriptionFilter{ToolsListChanged: true}, func(error) {})
@@ -147,6 +147,7 @@ func (c *conn) transport(ctx context.Context, listen bool) (transport.Interface,
 	}
 	// Streams live as long as the connection: calls have their own limits.
 	web := c.l.c.opt.HTTP.Client(s.Rights, reach.HTTPLimits{Time: -1, Body: maxAnswer, Redirects: 3}, nil)
+	web.Transport = &bearer{web.Transport, c.l}
 	if s.SSE {
 		opts := []transport.ClientOption{transport.WithHTTPClient(web), transport.WithHeaders(s.Headers), transport.WithSSELogger(quiet)}
 		t, err := transport.NewSSE(s.URL, opts...)
@@ -160,9 +161,6 @@ func (c *conn) transport(ctx context.Context, listen bool) (transport.Interface,
 	if listen {
 		//lint:ignore SA1019 servers before 2026-07-28 tell of new tools on the standing GET stream
 		opts = append(opts, transport.WithContinuousListening())
-	}
-	if auth, ok := c.l.oauth(web); ok {
-		opts = append(opts, transport.WithHTTPOAuth(auth))
 	}
 	t, err := transport.NewStreamableHTTP(s.URL, opts...)
 	if err != nil {
@@ -237,7 +235,19 @@ func (c *conn) request(ctx context.Context, do func(context.Context) error) (jso
 	if errors.Is(err, transport.ErrSessionTerminated) {
 		return nil, &lostError{errors.New("it ended the session")}
 	}
-	return nil, err
+	return nil, plainly(err)
+}
+
+// plainly is the refusal inside an error, without what libraries put around it.
+func plainly(err error) error {
+	var r refusal
+	switch {
+	case errors.As(err, &r):
+		return r
+	case errors.Is(err, transport.ErrLegacySSEServer):
+		return errors.New("it does not take the first request of streamable HTTP; if it speaks the older HTTP+SSE, its transport is \"sse\"")
+	}
+	return err
 }
 
 // lostError is a connection that ended while a request waited.

@@ -293,3 +293,37 @@ func (r *rig) do(t *testing.T, tool, args string) string {
 	}
 	return res.Text()
 }
+
+// memory keeps secrets for one process. once is called behind the next Get.
+type memory struct {
+	mu   sync.Mutex
+	m    map[string]string
+	once func()
+}
+
+func (s *memory) Get(n string) (string, error) {
+	s.mu.Lock()
+	v, ok := s.m[n]
+	then := s.once
+	s.once = nil
+	s.mu.Unlock()
+	if then != nil {
+		then()
+	}
+	if ok {
+		return v, nil
+	}
+	return "", abi.ErrNotFound
+}
+func (s *memory) Set(n, v string) error { s.mu.Lock(); s.m[n] = v; s.mu.Unlock(); return nil }
+func (s *memory) Delete(n string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.m[n]; !ok {
+		return abi.ErrNotFound
+	}
+	delete(s.m, n)
+	return nil
+}
+func (s *memory) Names() ([]string, error) { return nil, nil }
+func (s *memory) Where() string            { return "memory" }

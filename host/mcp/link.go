@@ -38,6 +38,8 @@ type link struct {
 	reads   bool              // it has resources
 	reader  bool              // the tool that reads them is in the registry
 	asking  string            // digests of the change that a person is being asked about
+
+	renewing chan struct{} // held while the log-in is read and renewed
 }
 
 // attempt is a start that callers wait for together.
@@ -54,7 +56,7 @@ const (
 )
 
 func newLink(c *Client, s Server) *link {
-	return &link{c: c, s: s, agreed: map[string]*definition{}, held: map[string]*definition{}, offered: map[string]*definition{}}
+	return &link{c: c, s: s, agreed: map[string]*definition{}, held: map[string]*definition{}, offered: map[string]*definition{}, renewing: make(chan struct{}, 1)}
 }
 
 // up gives the connection, and starts the server if there is none. The start

@@ -47,6 +47,11 @@ type Server struct {
 	Headers map[string]string
 	// Tokens keeps what Login got, by the server's name. Nil: no OAuth.
 	Tokens reach.SecretStore
+	// Renew gives the rights to renew a log-in at the token endpoint that gave
+	// it. Nil: an expired one has ended.
+	Renew func(endpoint string) policy.Rights
+	// Hide is told each token before it is used. It may be nil.
+	Hide func(secret string)
 
 	Tools   []string      // the server's names of the tools to offer; nil: all
 	Timeout time.Duration // of one call; progress prolongs it, to ten times at the most

@@ -8,189 +8,213 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-
-	"github.com/mark3labs/mcp-go/client/transport"
+	"time"
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host/reach"
 )
 
-// login is what is kept of a server's OAuth: the tokens, and as whom they were
-// got, which refreshing them needs.
+// login is what is kept of a server's OAuth: the tokens, as whom they were got
+// and from where. They are renewed there and nowhere else, whatever the
+// server's metadata say later.
 type login struct {
-	Token  *transport.Token `json:"token"`
-	URL    string           `json:"url"` // a token goes to no other
-	Client string           `json:"client_id"`
-	Secret string           `json:"client_secret,omitempty"`
-	Method string           `json:"auth_method,omitempty"`
+	Token    token  `json:"token"`
+	URL      string `json:"url"` // a token goes to no other
+	Resource string `json:"resource,omitempty"`
+	Issuer   string `json:"issuer,omitempty"`
+	Endpoint string `json:"token_endpoint,omitempty"`
+	Client   string `json:"client_id"`
+	Secret   string `json:"client_secret,omitempty"`
+	Method   string `json:"auth_method,omitempty"` // of the client at the endpoint
 }
 
-// tokens is mcp-go's TokenStore over a SecretStore.
-type tokens struct {
-	store reach.SecretStore
-	name  string
-	base  login
+type token struct {
+	Access  string    `json:"access_token"`
+	Refresh string    `json:"refresh_token,omitempty"`
+	Scope   string    `json:"scope,omitempty"`
+	Until   time.Time `json:"expires_at,omitzero"` // zero: not known
+}
+
+// leeway is how long before its end a token is not used any more.
+const leeway = 10 * time.Second
+
+func (t token) expired() bool { return !t.Until.IsZero() && time.Now().Add(leeway).After(t.Until) }
+
+// hide keeps what must not be seen out of logs and errors.
+func (l login) hide(s Server) {
+	if s.Hide == nil {
+		return
+	}
+	for _, v := range []string{l.Token.Access, l.Token.Refresh, l.Secret} {
+		if v != "" {
+			s.Hide(v)
+		}
+	}
 }
 
 func secretName(server string) string { return "mcp-oauth-" + server }
 
-func (t *tokens) load() (login, error) {
-	text, err := t.store.Get(t.name)
+// loadLogin gives abi.ErrNotFound where nobody logged in to exactly this server.
+func loadLogin(s Server) (login, error) {
+	if s.Tokens == nil {
+		return login{}, abi.ErrNotFound
+	}
+	text, err := s.Tokens.Get(secretName(s.Name))
 	if err != nil {
-		if errors.Is(err, abi.ErrNotFound) {
-			err = transport.ErrNoToken
-		}
 		return login{}, err
 	}
 	var l login
-	if err := json.Unmarshal([]byte(text), &l); err != nil || l.Token == nil || l.URL != t.base.URL {
-		return login{}, transport.ErrNoToken
+	if json.Unmarshal([]byte(text), &l) != nil || l.Token.Access == "" || l.URL != s.URL {
+		return login{}, abi.ErrNotFound
 	}
+	l.hide(s)
 	return l, nil
 }
 
-func (t *tokens) GetToken(ctx context.Context) (*transport.Token, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	l, err := t.load()
-	return l.Token, err
-}
-
-func (t *tokens) SaveToken(ctx context.Context, token *transport.Token) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	l := t.base
-	if old, err := t.load(); err == nil {
-		l = old
-	}
-	l.Token = token
+func (l login) save(s Server) error {
 	b, err := json.Marshal(l)
 	if err != nil {
 		return err
 	}
-	return t.store.Set(t.name, string(b))
+	l.hide(s)
+	return s.Tokens.Set(secretName(s.Name), string(b))
 }
 
-// oauth is set up only for servers that a person has logged in to.
-func (l *link) oauth(web *http.Client) (transport.OAuthConfig, bool) {
-	if l.s.Tokens == nil {
-		return transport.OAuthConfig{}, false
+// Logout forgets the log-in to a server of this name. It reports whether there
+// was one.
+func Logout(store reach.SecretStore, server string) (bool, error) {
+	err := store.Delete(secretName(server))
+	if errors.Is(err, abi.ErrNotFound) {
+		return false, nil
 	}
-	t := &tokens{store: l.s.Tokens, name: secretName(l.s.Name), base: login{URL: l.s.URL}}
-	have, err := t.load()
-	if err != nil {
-		return transport.OAuthConfig{}, false
-	}
-	return transport.OAuthConfig{
-		ClientID: have.Client, ClientSecret: have.Secret, TokenEndpointAuthMethod: have.Method,
-		TokenStore: t, PKCEEnabled: true, HTTPClient: web,
-	}, true
+	return err == nil, err
 }
 
-// Login is an OAuth log-in that is under way: the person opens URL, the browser
-// comes back to the redirect address, and Finish takes what it brought.
-type Login struct {
-	URL string
-
-	handler  *transport.OAuthHandler
-	got      transport.TokenStore
-	store    reach.SecretStore
-	name     string
-	as       login
-	verifier string
+// bearer sends the token of a log-in along, and says in words what the server
+// wants that refuses a request.
+type bearer struct {
+	next http.RoundTripper
+	l    *link
 }
 
-// BeginLogin finds the authorization server of s and registers with it. web
-// must reach that too, which is often on another host.
-func BeginLogin(ctx context.Context, s Server, web *http.Client, redirect string, scopes []string) (*Login, error) {
-	if s.URL == "" || s.Tokens == nil {
-		return nil, fmt.Errorf("the MCP server %q has no URL to log in to", s.Name)
+// renewTime bounds renewing a token. It goes on when the request that needed
+// it ends: the old one may be of no use any more.
+const renewTime = 30 * time.Second
+
+func (b *bearer) RoundTrip(req *http.Request) (*http.Response, error) {
+	u, err := url.Parse(b.l.s.URL)
+	if err != nil || req.URL.Scheme != u.Scheme || req.URL.Host != u.Host {
+		return b.next.RoundTrip(req)
 	}
-	l := &Login{store: s.Tokens, name: secretName(s.Name), got: transport.NewMemoryTokenStore()}
-	t, err := transport.NewStreamableHTTP(s.URL, transport.WithHTTPBasicClient(web), transport.WithHTTPLogger(quiet),
-		transport.WithHTTPOAuth(transport.OAuthConfig{
-			RedirectURI: redirect, Scopes: scopes, PKCEEnabled: true, HTTPClient: web, TokenStore: l.got,
-		}))
+	if req.Header.Get("Authorization") != "" {
+		return b.judge(b.next.RoundTrip(req))(refusal{own: true})
+	}
+	used, err := b.l.token(req.Context(), "")
 	if err != nil {
 		return nil, err
 	}
-	l.handler = t.GetOAuthHandler()
-	// The server's own 401 says where its metadata is (RFC 9728).
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL, http.NoBody)
+	if used == "" {
+		return b.judge(b.next.RoundTrip(req))(refusal{})
+	}
+	resp, err := b.next.RoundTrip(carrying(req, used))
+	if err != nil || resp.StatusCode != http.StatusUnauthorized || req.Body != nil && req.GetBody == nil {
+		return b.judge(resp, err)(refusal{had: true})
+	}
+	// It ended earlier than was said, or was taken back.
+	resp.Body.Close()
+	fresh, err := b.l.token(req.Context(), used)
 	if err != nil {
 		return nil, err
 	}
-	if resp, err := web.Do(req); err == nil {
-		if resp.StatusCode == http.StatusUnauthorized {
-			l.handler.HandleUnauthorizedResponse(resp)
-			if !strings.Contains(strings.Join(resp.Header.Values("WWW-Authenticate"), ","), "resource_metadata") {
-				l.atRoot(ctx, web, s.URL)
-			}
+	again := carrying(req, fresh)
+	if req.GetBody != nil {
+		if again.Body, err = req.GetBody(); err != nil {
+			return nil, err
+		}
+	}
+	return b.judge(b.next.RoundTrip(again))(refusal{had: true})
+}
+
+func carrying(req *http.Request, token string) *http.Request {
+	req = req.Clone(req.Context())
+	req.Header.Set("Authorization", "Bearer "+token)
+	return req
+}
+
+// refusal is a 401 or 403 of a server.
+type refusal struct {
+	server   string
+	status   int
+	scope    string // that it wants
+	own, had bool   // a header of the configuration, a token of a log-in was sent
+}
+
+func (r refusal) Error() string {
+	again := fmt.Sprintf("`elfhost mcp login %s`", r.server)
+	switch {
+	case r.own:
+		return fmt.Sprintf("it refuses the Authorization header that its configuration sets (status %d)", r.status)
+	case r.status == http.StatusForbidden && r.scope != "":
+		return fmt.Sprintf("the log-in does not cover this (status 403); %s --scope %q asks for more", again, strings.Join(strings.Fields(r.scope), ","))
+	case r.status == http.StatusForbidden:
+		return "it refuses access (status 403)"
+	case r.had:
+		return "it does not take the log-in any more (status 401); log in again with " + again
+	}
+	return "it wants a log-in (status 401): " + again
+}
+
+// judge makes an error of a refusal: mcp-go would take some for an old server's
+// way of saying that it speaks another transport.
+func (b *bearer) judge(resp *http.Response, err error) func(refusal) (*http.Response, error) {
+	return func(r refusal) (*http.Response, error) {
+		if err != nil || resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden {
+			return resp, err
 		}
 		resp.Body.Close()
-	}
-	if err := l.handler.RegisterClient(ctx, "elfhost"); err != nil {
-		return nil, fmt.Errorf("registering with the authorization server of %q: %w", s.Name, err)
-	}
-	state, err := transport.GenerateState()
-	if err != nil {
-		return nil, err
-	}
-	if l.verifier, err = transport.GenerateCodeVerifier(); err != nil {
-		return nil, err
-	}
-	if l.URL, err = l.handler.GetAuthorizationURL(ctx, state, transport.GenerateCodeChallenge(l.verifier)); err != nil {
-		return nil, err
-	}
-	l.as = login{URL: s.URL, Client: l.handler.GetClientID(), Secret: l.handler.GetClientSecret(), Method: l.handler.GetTokenEndpointAuthMethod()}
-	return l, nil
-}
-
-// atRoot looks for metadata at the root of the server's origin where there is
-// none for its path (RFC 9728 section 3.1 has the latter, servers the former).
-func (l *Login) atRoot(ctx context.Context, web *http.Client, server string) {
-	u, err := url.Parse(server)
-	if err != nil {
-		return
-	}
-	const known = "/.well-known/oauth-protected-resource"
-	root := u.Scheme + "://" + u.Host + known
-	for _, at := range []string{root + strings.TrimSuffix(u.Path, "/"), root} {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
-		if err != nil {
-			return
-		}
-		resp, err := web.Do(req)
-		if err != nil {
-			return
-		}
-		resp.Body.Close()
-		if resp.StatusCode == http.StatusOK {
-			if at == root {
-				l.handler.SetBaseURL(u.Scheme + "://" + u.Host) // what such metadata is about
-			}
-			l.handler.SetProtectedResourceMetadataURL(at)
-			return
-		}
+		r.server, r.status = b.l.s.Name, resp.StatusCode
+		r.scope, _ = told("", challenged(resp.Header)["scope"], 300)
+		return nil, r
 	}
 }
 
-// Finish exchanges the code and state that the browser brought for tokens, and
-// keeps them.
-func (l *Login) Finish(ctx context.Context, code, state string) error {
-	if err := l.handler.ProcessAuthorizationResponse(ctx, code, state, l.verifier); err != nil {
-		return err
+// token gives the token of the log-in, renewed when it has ended or is the one
+// that was refused; "" where nobody logged in.
+func (l *link) token(ctx context.Context, refused string) (string, error) {
+	select {
+	case l.renewing <- struct{}{}: // a token to renew with may count once
+		defer func() { <-l.renewing }()
+	case <-ctx.Done():
+		return "", ctx.Err()
 	}
-	token, err := l.got.GetToken(ctx)
+	have, err := loadLogin(l.s)
+	switch {
+	case errors.Is(err, abi.ErrNotFound):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("reading its log-in: %w", err)
+	case have.Token.Access != refused && !have.Token.expired():
+		return have.Token.Access, nil
+	case have.Token.Refresh == "" || have.Endpoint == "" || l.s.Renew == nil:
+		return "", refusal{server: l.s.Name, status: http.StatusUnauthorized, had: true}
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewTime)
+	defer cancel()
+	web := l.c.opt.HTTP.Client(l.s.Renew(have.Endpoint), reach.HTTPLimits{Body: maxMetadata, Redirects: -1}, nil)
+	fresh, err := have.exchange(ctx, web, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {have.Token.Refresh}})
 	if err != nil {
-		return err
+		// Another process may have been faster.
+		if now, lerr := loadLogin(l.s); lerr == nil && now.Token.Access != have.Token.Access && !now.Token.expired() {
+			return now.Token.Access, nil
+		}
+		return "", fmt.Errorf("its log-in could not be renewed (%w); log in again with `elfhost mcp login %s`", err, l.s.Name)
 	}
-	l.as.Token = token
-	b, err := json.Marshal(l.as)
-	if err != nil {
-		return err
+	if fresh.Refresh == "" {
+		fresh.Refresh = have.Token.Refresh
 	}
-	return l.store.Set(l.name, string(b))
+	have.Token = fresh
+	if err := have.save(l.s); err != nil {
+		return "", fmt.Errorf("keeping its renewed log-in: %w", err)
+	}
+	return fresh.Access, nil
 }

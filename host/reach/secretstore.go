@@ -149,7 +149,14 @@ func (k *keyringStore) Get(name string) (string, error) {
 }
 
 func (k *keyringStore) Set(name, value string) error {
-	if err := keyring.Set(keyringService, name, value); err != nil {
+	err := keyring.Set(keyringService, name, value)
+	if errors.Is(err, keyring.ErrSetDataTooBig) { // some take less than a log-in needs
+		if err := keyring.Delete(keyringService, name); err != nil && !errors.Is(err, keyring.ErrNotFound) {
+			return fmt.Errorf("taking what was there out of the keyring: %w", err)
+		}
+		return k.file.Set(name, value)
+	}
+	if err != nil {
 		return fmt.Errorf("writing to the keyring: %w", err)
 	}
 	if err := k.file.Delete(name); err != nil && !errors.Is(err, abi.ErrNotFound) {

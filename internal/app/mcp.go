@@ -213,7 +213,21 @@ func (a *App) entitle(m *mcp.Server) (err error) {
 		}
 	}
 	m.Rights = policy.Rights{Grants: a.Policy.Private(rights).Meet(a.Policy.Ceiling())}
+	m.Hide, m.Renew = a.Secrets.Scrub.Add, a.renewing
 	return nil
+}
+
+// renewing are the rights to renew a log-in where a person once got it.
+func (a *App) renewing(endpoint string) policy.Rights {
+	g, ok := (mcp.Server{URL: endpoint}).Grant()
+	if !ok {
+		return policy.Rights{}
+	}
+	grants, err := policy.New("the log-in", g)
+	if err != nil {
+		return policy.Rights{} // reaches nothing
+	}
+	return policy.Rights{Grants: a.Policy.Private(grants).Meet(a.Policy.Ceiling())}
 }
 
 // servesTool reports whether a name points to an MCP server of this session,
