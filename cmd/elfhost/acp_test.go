@@ -70,7 +70,7 @@ func TestEditorDies(t *testing.T) {
 			}
 			both := []string{filepath.Join(work, "beat"), filepath.Join(work, "served")}
 			for _, f := range both {
-				for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+				for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
 					if _, err := os.Stat(f); err == nil {
 						break
 					}
@@ -89,7 +89,7 @@ func TestEditorDies(t *testing.T) {
 				if err != nil && !strings.Contains(err.Error(), "exit status") {
 					t.Errorf("it did not end by itself: %v", err)
 				}
-			case <-time.After(20 * time.Second):
+			case <-time.After(2 * time.Minute):
 				t.Fatal("the agent goes on without its editor")
 			}
 			was := map[string]time.Time{}

@@ -35,7 +35,7 @@ func TestChatUnderTmux(t *testing.T) {
 	t.Cleanup(func() { _ = exec.Command(tmux, "-L", socket, "kill-server").Run() })
 	screen := func(until string) string {
 		t.Helper()
-		for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		for end := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 			s := run("capture-pane", "-p")
 			if strings.Contains(s, until) {
 				return s

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/creack/pty"
 
@@ -62,13 +61,11 @@ func buys(t *testing.T, home, dir string) *talk {
 	return k
 }
 
-// answers waits for a question, then until keys count, and answers.
+// answers waits for one question among others and answers it.
 func (k *talk) answers(question, keys string) {
 	k.t.Helper()
 	k.sees(question)
-	k.sees("answer [")
-	time.Sleep(800 * time.Millisecond)
-	k.types(keys + "\r")
+	k.answer(keys)
 }
 
 func TestInstallAsksAPerson(t *testing.T) {

@@ -180,6 +180,7 @@ func fake(mode string) {
 					say(`{"jsonrpc":"2.0","id":"q%d","method":%q,"params":%s}`, i, method, params)
 				}
 			case "never":
+				fmt.Fprintln(os.Stderr, "at work")
 			case "twice":
 				text("first")
 				text("second")
@@ -244,7 +245,7 @@ func newRig(t *testing.T, o Options) *rig {
 	}
 	r.Client = NewClient(o)
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := r.Close(ctx); err != nil {
 			t.Errorf("closing: %v", err)
@@ -263,7 +264,7 @@ func fakeServer(t *testing.T, name, mode string, env ...string) Server {
 	t.Helper()
 	return Server{
 		Name: name, Command: os.Args[0], Dir: t.TempDir(), Env: append([]string{"FAKE_MCP=" + mode}, env...),
-		Rights: policy.Rights{Grants: policy.Unlimited()}, Startup: 5 * time.Second,
+		Rights: policy.Rights{Grants: policy.Unlimited()}, Startup: time.Minute,
 	}
 }
 

@@ -119,11 +119,15 @@ func (p *process) shut(ctx context.Context) error {
 	}
 }
 
+// lastWords is how long a program that has closed its output may take to end
+// before it is reported without its status.
+const lastWords = 5 * time.Second
+
 // why says how the program ended: its status and its last words.
 func (p *process) why() error {
 	select {
 	case <-p.job.Done():
-	case <-time.After(time.Second):
+	case <-time.After(lastWords):
 	}
 	exit := p.job.Peek()
 	p.mu.Lock()

@@ -15,7 +15,7 @@ func refused(t *testing.T, raw, want string) {
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%.60s: %v, want %q", raw, err, want)
 	}
-	if took := time.Since(start); took > 30*time.Second {
+	if took := time.Since(start); took > 2*time.Minute {
 		t.Errorf("%.60s: took %v to refuse", raw, took)
 	}
 }
@@ -61,7 +61,7 @@ func TestMC07SchemaExponential(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "too much work") {
 		t.Errorf("err = %v", err)
 	}
-	if took := time.Since(start); took > 30*time.Second {
+	if took := time.Since(start); took > 2*time.Minute {
 		t.Errorf("took %v", took)
 	}
 	refused(t, `{"$ref":"#"}`, "without end")
@@ -93,7 +93,7 @@ func TestManySubschemas(t *testing.T) {
 	}
 	start := time.Now()
 	compiled(t, `{"type":"object","properties":{`+b.String()[1:]+`}}`)
-	if took := time.Since(start); took > 30*time.Second {
+	if took := time.Since(start); took > 2*time.Minute {
 		t.Errorf("took %v", took)
 	}
 }
@@ -166,7 +166,7 @@ func FuzzCompile(f *testing.F) {
 		f.Add([]byte(seed), []byte(`{"path":"a","x":{"x":1}}`))
 	}
 	f.Fuzz(func(t *testing.T, raw, value []byte) {
-		slow := time.AfterFunc(30*time.Second, func() { panic(fmt.Sprintf("too slow: %q %q", raw, value)) })
+		slow := time.AfterFunc(2*time.Minute, func() { panic(fmt.Sprintf("too slow: %q %q", raw, value)) })
 		defer slow.Stop()
 		if out, err := Gemini(raw); err == nil && out != nil && !json.Valid(out) {
 			t.Fatalf("Gemini(%q) = %q", raw, out)

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience is how long anything in these tests may take.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // editor is the client's side: it records what it is told and answers as the
 // test says.

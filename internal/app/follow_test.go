@@ -91,7 +91,7 @@ func (p *project) news() string {
 	select {
 	case s := <-p.told:
 		return s
-	case <-time.After(30 * time.Second):
+	case <-time.After(patience):
 		p.t.Fatal("the session does not take the build up")
 		return ""
 	}

@@ -35,14 +35,21 @@ func newPerson(s *show) (*person, error) {
 	return p, nil
 }
 
-// Approve shows the question in the terminal and types "1": allow once.
+// Approve shows the question in the terminal and types "1": allow once. A
+// person reads first, and what is typed too early is ignored: on a busy machine
+// that may want a second try.
 func (p *person) Approve(ctx context.Context, a host.Ask) (host.Answer, error) {
 	p.show.line("asked:   in a terminal of the demo's own, as a person would see it")
+	ctx, answered := context.WithCancel(ctx)
+	defer answered()
 	go func() {
-		select {
-		case <-ctx.Done():
-		case <-time.After(1500 * time.Millisecond): // a person reads first; what is typed at once is ignored
-			_, _ = p.ptm.WriteString("1\r")
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(1500 * time.Millisecond):
+				_, _ = p.ptm.WriteString("1\r")
+			}
 		}
 	}()
 	return p.prompt.Approve(ctx, a)

@@ -83,17 +83,21 @@ func TestBeforeTool(t *testing.T) {
 		"prose":        {"echo all is well", false, "no JSON object"},
 		"odd decision": {`echo '{"decision":"perhaps"}'`, false, "neither allow nor deny"},
 		"floods":       {"yes | head -c 200000", false, "answered more than"},
-		"hangs":        {"sleep 60", false, "took longer than"},
-		"leaves child": {"sleep 60 & exit 0", true, "written"},
+		"hangs":        {"sleep 300", false, "took longer than"},
+		"leaves child": {"sleep 300 & exit 0", true, "written"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, _, ran, _ := open(t, nil, config.Hook{Event: BeforeTool, Command: []string{script(t, c.script)}, Timeout: config.Duration{Duration: 1500 * time.Millisecond}})
+			limit := 5 * time.Minute
+			if name == "hangs" {
+				limit = 500 * time.Millisecond
+			}
+			r, _, ran, _ := open(t, nil, config.Hook{Event: BeforeTool, Command: []string{script(t, c.script)}, Timeout: config.Duration{Duration: limit}})
 			start := time.Now()
 			res := write(r, "a")
 			if (*ran == 1) != c.ran || res.IsError == c.ran || !strings.Contains(res.Text(), c.says) {
 				t.Errorf("ran %d times: %s", *ran, res.Text())
 			}
-			if time.Since(start) > 20*time.Second {
+			if time.Since(start) > 2*time.Minute {
 				t.Errorf("it took %s", time.Since(start))
 			}
 		})

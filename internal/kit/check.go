@@ -219,6 +219,10 @@ func (b *Bench) unarmed(ctx context.Context, c golden.Case) error {
 // stopTime is how long a cancelled call may take to return.
 const stopTime = time.Second
 
+// cancelTries is how often a call is cancelled before it counts as one that
+// goes on: a busy machine may keep any call from returning for a while.
+const cancelTries = 4
+
 // cancels cancels a call before it begins, and in its middle.
 func (b *Bench) cancels(ctx context.Context, c golden.Case) error {
 	start := time.Now()
@@ -226,7 +230,11 @@ func (b *Bench) cancels(ctx context.Context, c golden.Case) error {
 		return err
 	}
 	for _, after := range []time.Duration{0, min(time.Since(start)/2, 200*time.Millisecond)} {
-		if late := b.late(ctx, c, after); late > stopTime {
+		late := b.late(ctx, c, after)
+		for try := 1; late > stopTime && try < cancelTries; try++ {
+			late = b.late(ctx, c, after)
+		}
+		if late > stopTime {
 			return fmt.Errorf("it went on for %v", late.Round(time.Millisecond))
 		}
 	}

@@ -113,7 +113,7 @@ func TestCheckFindsBadPlugins(t *testing.T) {
 			}},
 		{name: "deaf to cancellation", c: fine, want: "it went on for",
 			do: func(context.Context, *sandbox.Guest) (abi.Result, error) {
-				time.Sleep(1500 * time.Millisecond)
+				time.Sleep(1200 * time.Millisecond)
 				return abi.Text("fine"), nil
 			}},
 		{name: "a need that nothing could use", needs: need(abi.NetHTTP, "https://example.org", "asks"), do: says("fine"), c: fine, want: "imports nothing of net.http"},

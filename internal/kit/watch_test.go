@@ -50,7 +50,7 @@ func TestWatch(t *testing.T) {
 			if got != want {
 				t.Fatalf("it builds %q, want %q", got, want)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(2 * time.Minute):
 			t.Fatalf("%q is not built", want)
 		}
 	}

@@ -46,14 +46,14 @@ func (k *keyboard) key(ctx context.Context, d time.Duration) (byte, error) {
 			return 0, context.Cause(ctx)
 		}
 		left := time.Until(end)
-		if left <= 0 {
-			return 0, errIdle
-		}
 		ready, err := readable(k.f, min(left, pollStep))
 		if err != nil {
 			return 0, err
 		}
 		if !ready {
+			if left <= 0 { // only after a look: a busy machine may have kept this from one while a key came
+				return 0, errIdle
+			}
 			continue
 		}
 		var b [1]byte

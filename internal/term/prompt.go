@@ -27,6 +27,8 @@ type Prompt struct {
 	Expire          time.Duration // an unanswered question is a no after that; default 10 minutes
 	Before          func()        // called before a question is shown, to end a status line; may be nil
 
+	listens func() // in tests: the quiet period is over
+
 	mu sync.Mutex
 }
 
@@ -70,6 +72,9 @@ func (p *Prompt) choose(ctx context.Context, k *keyboard, q Question, end time.T
 	if err := k.quiet(ctx, or(p.Quiet, 425*time.Millisecond), or(p.MaxQuiet, 1500*time.Millisecond)); err != nil {
 		p.print("\n")
 		return Choice{}, err
+	}
+	if p.listens != nil {
+		p.listens()
 	}
 	for typed := ""; ; {
 		b, err := k.key(ctx, time.Until(end))

@@ -118,7 +118,7 @@ func TestWF02DeepNesting(t *testing.T) {
 			if !strings.Contains(a.text, "the text") && name != "foreign" && name != "wide table" { // there it is in what is dropped, or not in the article
 				t.Errorf("the text is lost: %.200q", a.text)
 			}
-			if took := time.Since(start); took > 5*time.Second {
+			if took := time.Since(start); took > time.Minute {
 				t.Errorf("it took %v", took)
 			}
 			if len(a.text) > 10*maxBytes {
@@ -140,7 +140,7 @@ func TestWF03MegabytesOfTags(t *testing.T) {
 			if !strings.HasSuffix(a.text, "the text") || len(a.notes) == 0 {
 				t.Errorf("notes %q, text ends %q", a.notes, a.text[max(0, len(a.text)-100):])
 			}
-			if took := time.Since(start); took > 5*time.Second {
+			if took := time.Since(start); took > time.Minute {
 				t.Errorf("it took %v", took)
 			}
 		})

@@ -177,9 +177,8 @@ func TestSDKTimeout(t *testing.T) {
 	if err := k.plugin.Warm(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	start := time.Now()
-	if err := k.fails("run_test", "", "time"); !errors.Is(err, abi.ErrDeadline) || time.Since(start) > 2*time.Second {
-		t.Errorf("%v after %v", err, time.Since(start))
+	if err := k.fails("run_test", "", "time"); !errors.Is(err, abi.ErrDeadline) {
+		t.Error(err)
 	}
 	// The SDK's instance is dead then; the next call here has a new one.
 	k.fails("run_test", "", "time")
