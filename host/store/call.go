@@ -145,7 +145,9 @@ func (w *Writer) place(t *tx, call string) (p place, err error) {
 	if p, ok := w.calls[call]; ok {
 		return p, nil
 	}
-	err = t.row(`SELECT seq, state FROM call WHERE session = ? AND id = ? ORDER BY seq DESC LIMIT 1`, w.n, call).Scan(&p.seq, &p.state)
+	var state string
+	err = t.row(`SELECT seq, state FROM call WHERE session = ? AND id = ? ORDER BY seq DESC LIMIT 1`, w.n, call).Scan(&p.seq, &state)
+	p.state = State(state)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = refuse(fmt.Errorf("%w: call %q is not known", ErrState, call))
 	}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"syscall"
 
+	"github.com/elfhost/elfhost/host/store/internal/engine"
 	"modernc.org/sqlite"
 	lib "modernc.org/sqlite/lib"
 )
@@ -27,23 +28,36 @@ var (
 	ErrFile     = errors.New("the store's file cannot be used") // or its folder
 )
 
+// code is the engine's, of the connection that writes or of the driver's; 0
+// where the error is not its.
+func code(err error) int {
+	var own *engine.Error
+	if errors.As(err, &own) {
+		return own.Code & 0xff
+	}
+	var driver *sqlite.Error
+	if errors.As(err, &driver) {
+		return driver.Code() & 0xff
+	}
+	return 0
+}
+
 // busy reports an error that only says that another process was faster.
 func busy(err error) bool {
-	var e *sqlite.Error
-	return errors.As(err, &e) && (e.Code()&0xff == lib.SQLITE_BUSY || e.Code()&0xff == lib.SQLITE_LOCKED)
+	c := code(err)
+	return c == lib.SQLITE_BUSY || c == lib.SQLITE_LOCKED
 }
 
 // plain gives an error of the engine, or of the file system, one of this
 // package's: what it means to those who know neither.
 func plain(err error) error {
-	var engine *sqlite.Error
 	var file *fs.PathError
 	meaning := error(nil)
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		meaning = ErrFull
-	case errors.As(err, &engine):
-		switch engine.Code() & 0xff {
+	case code(err) != 0:
+		switch code(err) {
 		case lib.SQLITE_NOTADB, lib.SQLITE_CORRUPT:
 			meaning = ErrDamaged
 		case lib.SQLITE_FULL:

@@ -22,14 +22,14 @@ func TestAFullDisk(t *testing.T) {
 	must(t, w.Append(ctx, record(1), false, Move{Call: "c", Tool: "T", To: Pending}))
 	var pages int
 	must(t, s.queue.tx.row(`PRAGMA page_count`).Scan(&pages))
-	must(t, s.queue.tx.exec(fmt.Sprintf(`PRAGMA max_page_count = %d`, pages)))
+	must(t, s.queue.tx.conn.Exec(fmt.Sprintf(`PRAGMA max_page_count = %d`, pages)))
 	big := record(2)
 	big.Body = json.RawMessage(`"` + strings.Repeat("x", 1<<20) + `"`)
 	wants(t, w.Append(ctx, big, false, Move{Call: "c", To: Running}), ErrFull)
 	if calls, err := s.Calls(ctx, "x"); err != nil || calls[0].State != Pending || len(all(t, s, "x")) != 1 {
 		t.Errorf("a write without room left something behind: %v %v", calls, err)
 	}
-	must(t, s.queue.tx.exec(`PRAGMA max_page_count = 1000000`))
+	must(t, s.queue.tx.conn.Exec(`PRAGMA max_page_count = 1000000`))
 	must(t, w.Append(ctx, big, false, Move{Call: "c", To: Running}))
 	if n := len(all(t, s, "x")); n != 2 {
 		t.Errorf("%d records", n)
@@ -40,10 +40,10 @@ func TestALockThatDoesNotEnd(t *testing.T) {
 	ctx, path := context.Background(), filepath.Join(t.TempDir(), "s.db")
 	s, other := openAt(t, path), openAt(t, path)
 	w := create(t, s, Session{ID: "x"})
-	must(t, s.queue.tx.exec(`PRAGMA busy_timeout = 20`))
-	must(t, other.queue.tx.exec(`BEGIN IMMEDIATE`))
+	must(t, s.queue.tx.conn.Exec(`PRAGMA busy_timeout = 20`))
+	must(t, other.queue.tx.conn.Exec(`BEGIN IMMEDIATE`))
 	wants(t, w.Append(ctx, record(1), false), ErrLocked)
-	must(t, other.queue.tx.exec(`ROLLBACK`))
+	must(t, other.queue.tx.conn.Exec(`ROLLBACK`))
 	must(t, w.Append(ctx, record(1), false))
 }
 

@@ -1,10 +1,7 @@
 package store
 
 import (
-	"context"
-	"database/sql"
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -97,10 +94,10 @@ func (t *tx) migrate() error {
 			return err
 		}
 		for ; version < len(migrations); version++ {
-			if err := t.exec(migrations[version]); err != nil {
+			if err := t.conn.Exec(migrations[version]); err != nil {
 				return err
 			}
-			if err := t.exec(fmt.Sprintf(`PRAGMA user_version = %d`, version+1)); err != nil {
+			if err := t.conn.Exec(fmt.Sprintf(`PRAGMA user_version = %d`, version+1)); err != nil {
 				return err
 			}
 		}
@@ -118,131 +115,3 @@ func key(session, seq int64) int64 { return session<<32 | seq }
 func micros(t time.Time) int64 { return t.UnixMicro() }
 
 func fromMicros(n int64) time.Time { return time.UnixMicro(n).UTC() }
-
-// tx is the writing connection with its prepared statements.
-type tx struct {
-	conn  *sql.Conn
-	stmts map[string]*sql.Stmt
-
-	rows []any // of records that are to be inserted: four values each
-	// epoch grows whenever what a Writer remembers may not hold any more:
-	// another connection has written, a session was claimed, a transaction
-	// failed. version is what the engine says of other connections.
-	epoch, version int64
-
-	bytes int64 // of texts and bodies, in this transaction
-}
-
-// begin is done first in each transaction of the queue.
-func (t *tx) begin() error {
-	t.rows = t.rows[:0]
-	t.bytes = 0
-	var version int64
-	if err := t.row(`PRAGMA data_version`).Scan(&version); err != nil {
-		return err
-	}
-	if version != t.version {
-		t.version = version
-		t.epoch++
-	}
-	return nil
-}
-
-// insert keeps a record for flush: many go in with one statement.
-func (t *tx) insert(session int64, r Record) {
-	t.rows = append(t.rows, key(session, r.Seq), micros(r.Time), r.Kind, []byte(r.Body))
-}
-
-// flush inserts the records. It is done last in each transaction, and by
-// those who read records in one.
-func (t *tx) flush() error {
-	rows := t.rows
-	for _, n := range []int{64, 16, 4, 1} {
-		for ; len(rows) >= 4*n; rows = rows[4*n:] {
-			query := `INSERT INTO record VALUES (?,?,?,?)` + strings.Repeat(`,(?,?,?,?)`, n-1)
-			if _, err := t.run(query, rows[:4*n]...); err != nil {
-				return err
-			}
-		}
-	}
-	clear(t.rows)
-	t.rows = t.rows[:0]
-	return nil
-}
-
-// do runs f in a transaction.
-func (t *tx) do(f func() error) error {
-	if _, err := t.run(`BEGIN IMMEDIATE`); err != nil {
-		return err
-	}
-	err := f()
-	if err == nil {
-		if _, err = t.run(`COMMIT`); err == nil {
-			return nil
-		}
-	}
-	_, _ = t.run(`ROLLBACK`) // fails where the engine has rolled back by itself
-	return err
-}
-
-// stmt prepares a statement once. Statements run without the caller's context:
-// a transaction serves many callers, and each of its steps is short.
-func (t *tx) stmt(query string) (*sql.Stmt, error) {
-	if st, ok := t.stmts[query]; ok {
-		return st, nil
-	}
-	st, err := t.conn.PrepareContext(context.Background(), query)
-	if err == nil {
-		t.stmts[query] = st
-	}
-	return st, err
-}
-
-// run executes a prepared statement and counts the rows that it changed.
-func (t *tx) run(query string, args ...any) (int64, error) {
-	st, err := t.stmt(query)
-	if err != nil {
-		return 0, err
-	}
-	for _, a := range args {
-		switch a := a.(type) {
-		case string:
-			t.bytes += int64(len(a))
-		case []byte:
-			t.bytes += int64(len(a))
-		}
-	}
-	res, err := st.ExecContext(context.Background(), args...)
-	if err != nil {
-		return 0, err
-	}
-	return res.RowsAffected()
-}
-
-// exec executes a text that is not worth keeping prepared.
-func (t *tx) exec(query string, args ...any) error {
-	_, err := t.conn.ExecContext(context.Background(), query, args...)
-	return err
-}
-
-// scanner is a *sql.Row, or an error in its place.
-type scanner interface{ Scan(...any) error }
-
-type failedRow struct{ err error }
-
-func (f failedRow) Scan(...any) error { return f.err }
-
-func (t *tx) row(query string, args ...any) scanner {
-	st, err := t.stmt(query)
-	if err != nil {
-		return failedRow{err}
-	}
-	return st.QueryRowContext(context.Background(), args...)
-}
-
-func (t *tx) close() error {
-	for _, st := range t.stmts {
-		_ = st.Close() // the connection is closed next
-	}
-	return t.conn.Close()
-}

@@ -249,22 +249,12 @@ const tree = `WITH RECURSIVE tree(n, id) AS (
   UNION SELECT s.n, s.id FROM session s JOIN tree ON s.parent = tree.id AND s.parent <> '')`
 
 func (s *Store) below(t *tx, id string) ([]held, error) {
-	st, err := t.stmt(tree + ` SELECT n, id, owner FROM session WHERE n IN (SELECT n FROM tree)`)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := st.QueryContext(context.Background(), id)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
 	var out []held
-	for rows.Next() {
+	err := t.each(tree+` SELECT n, id, owner FROM session WHERE n IN (SELECT n FROM tree)`, []any{id}, func(row scanner) error {
 		var h held
-		if err := rows.Scan(&h.n, &h.id, &h.owner); err != nil {
-			return nil, err
-		}
+		err := row.Scan(&h.n, &h.id, &h.owner)
 		out = append(out, h)
-	}
-	return out, rows.Err()
+		return err
+	})
+	return out, err
 }

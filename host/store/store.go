@@ -37,7 +37,6 @@ const patience = 10 * time.Second
 // Writers.
 type Store struct {
 	path  string
-	write *sql.DB // one connection, used by whoever leads the queue
 	read  *sql.DB
 	queue queue
 	log   checkpoints
@@ -80,10 +79,6 @@ func open(ctx context.Context, path string) (*Store, error) {
 	s := &Store{path: path, mine: map[int64]bool{}}
 	s.log.bounds = usual()
 	s.owner.dir = path + ".owners"
-	if s.write, err = sql.Open("sqlite", source(path, "_pragma=synchronous(NORMAL)&_pragma=wal_autocheckpoint(0)")); err != nil {
-		return nil, err
-	}
-	s.write.SetMaxOpenConns(1)
 	s.log.open = func() (*engine.Conn, error) { return engine.Open(source(path, "")) }
 	s.queue.wrote, s.log.pause = s.log.note, s.queue.pause
 	if s.read, err = sql.Open("sqlite", source(path, "_pragma=query_only(1)")); err != nil {
@@ -109,17 +104,17 @@ func source(path, extra string) string {
 // same: what is locked is tried again, since the change to write-ahead logging
 // does not wait by itself.
 func (s *Store) prepare(ctx context.Context) error {
-	conn, err := s.write.Conn(ctx)
-	for until := time.Now().Add(patience); busy(err) && time.Now().Before(until); {
-		time.Sleep(5 * time.Millisecond)
-		conn, err = s.write.Conn(ctx)
-	}
+	conn, err := engine.Open(source(s.path, ""))
 	if err != nil {
 		return err
 	}
-	s.queue.tx = &tx{conn: conn, stmts: map[string]*sql.Stmt{}}
+	s.queue.tx = &tx{conn: conn, stmts: map[string]*engine.Stmt{}}
+	conn.Patience(patience)
 	for until := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		err := s.queue.tx.migrate()
+		err := conn.Exec(`PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0`)
+		if err == nil {
+			err = s.queue.tx.migrate()
+		}
 		if err == nil || !busy(err) || time.Now().After(until) || ctx.Err() != nil {
 			return err
 		}
@@ -137,9 +132,6 @@ func (s *Store) Close() error {
 	}
 	if s.queue.tx != nil {
 		errs = append(errs, s.queue.tx.close())
-	}
-	if s.write != nil {
-		errs = append(errs, s.write.Close())
 	}
 	return errors.Join(append(errs, s.owner.close())...)
 }

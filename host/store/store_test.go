@@ -549,7 +549,7 @@ func TestOpeningWhatIsNoStore(t *testing.T) {
 	}
 	newer := filepath.Join(dir, "newer.db")
 	s := openAt(t, newer)
-	must(t, s.queue.tx.exec(`PRAGMA user_version = 999`))
+	must(t, s.queue.tx.conn.Exec(`PRAGMA user_version = 999`))
 	must(t, s.Close())
 	_, err := Open(context.Background(), newer)
 	wants(t, err, ErrNewer)

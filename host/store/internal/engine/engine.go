@@ -5,6 +5,7 @@ package engine
 
 import (
 	"fmt"
+	"time"
 	"unsafe"
 
 	"modernc.org/libc"
@@ -66,6 +67,11 @@ func (c *Conn) failed(rc int32) error {
 	return &Error{int(rc), libc.GoString(lib.Xsqlite3_errmsg(c.tls, c.db))}
 }
 
+// Patience is how long a statement waits for other connections' locks.
+func (c *Conn) Patience(d time.Duration) {
+	_ = lib.Xsqlite3_busy_timeout(c.tls, c.db, int32(d.Milliseconds())) // cannot fail
+}
+
 // Exec runs a text of statements, whose rows are dropped.
 func (c *Conn) Exec(query string) error {
 	text, err := libc.CString(query)
@@ -114,7 +120,7 @@ func (c *Conn) Sync() error {
 	return nil
 }
 
-// Close closes the connection; its statements end with it.
+// Close closes the connection; its statements are closed before.
 func (c *Conn) Close() error {
 	if c.tls == nil {
 		return nil
