@@ -27,7 +27,7 @@ const (
 // of names. It asks nobody: what the rights do not cover is not there.
 func (s *Shelf) All(ctx context.Context, rights policy.Rights) ([]Skill, error) {
 	rights.Decide = nil
-	f := &finder{s: s, ctx: ctx, rights: rights}
+	f := &finder{s: s, ctx: ctx, rights: rights, seen: map[string]bool{}}
 	folders := slices.Clip(s.o.Folders)
 	if s.o.Packages != nil {
 		folders = append(folders, s.o.Packages()...)
@@ -64,6 +64,7 @@ type finder struct {
 	rights  policy.Rights
 	found   []Skill
 	visited int
+	seen    map[string]bool // folders, by the paths that links lead to
 }
 
 // visit looks for a SKILL.md in a folder, and below it where there is none.
@@ -73,6 +74,14 @@ func (f *finder) visit(dir string, source Source, level int) error {
 	}
 	if f.visited++; f.visited > maxFolders || len(f.found) >= maxSkills {
 		return nil
+	}
+	// Links make circles, and other agents' folders are often links to ours: what
+	// was found under one name is not found again under another.
+	if real, err := f.s.o.Tree.Real(f.ctx, f.rights, dir); err == nil {
+		if f.seen[real] {
+			return nil
+		}
+		f.seen[real] = true
 	}
 	entries, err := f.s.o.Tree.ReadDir(f.ctx, f.rights, dir)
 	if err != nil {

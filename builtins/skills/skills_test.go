@@ -341,6 +341,29 @@ func TestLinksStayInside(t *testing.T) {
 	}
 }
 
+// A skill that several names lead to is one skill, and a circle ends.
+func TestLinksToSkillsThatAreKnown(t *testing.T) {
+	b := newBench(t)
+	b.put(b.ws, ".elfhost/skills/a/SKILL.md", "---\nname: a\ndescription: d\n---\nx")
+	b.put(b.ws, ".elfhost/skills/group/b/SKILL.md", "---\nname: b\ndescription: d\n---\nx")
+	if err := os.Symlink(".", filepath.Join(b.ws, ".elfhost/skills/loop")); err != nil {
+		t.Skip(err)
+	}
+	if err := os.Symlink("a", filepath.Join(b.ws, ".elfhost/skills/also")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(b.ws, ".claude"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("../.elfhost/skills", filepath.Join(b.ws, ".claude/skills")); err != nil {
+		t.Fatal(err)
+	}
+	all := b.all()
+	if len(all) != 2 || all[0].Dir != "/ws/.elfhost/skills/a" || all[1].Dir != "/ws/.elfhost/skills/group/b" || all[0].Shadowed || all[1].Shadowed {
+		t.Errorf("%+v", all)
+	}
+}
+
 func TestHostileFolders(t *testing.T) {
 	b := newBench(t)
 	b.put(b.user, "big/SKILL.md", strings.Repeat("x", 1<<20+1))

@@ -113,6 +113,19 @@ func (t *Tree) Stat(ctx context.Context, r policy.Rights, name string) (fs.FileI
 	return t.stat(ctx, r, "stat", name, true)
 }
 
+// Real is the virtual path that a name leads to once its links are followed,
+// the same for all names of one file. It needs fs.read.
+func (t *Tree) Real(ctx context.Context, r policy.Rights, name string) (string, error) {
+	p, err := t.at(ctx, r, name, true, abi.FSRead)
+	if err != nil {
+		return "", pathError("stat", name, err)
+	}
+	if p.m == nil {
+		return p.name, nil
+	}
+	return p.real, nil
+}
+
 // Lstat does not follow a link in the last component. It needs fs.read.
 func (t *Tree) Lstat(ctx context.Context, r policy.Rights, name string) (fs.FileInfo, error) {
 	return t.stat(ctx, r, "lstat", name, false)
