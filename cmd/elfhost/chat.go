@@ -27,8 +27,8 @@ func chatVerb(s streams) *cobra.Command {
 		Use: "chat", Short: "Talk with the agent about this folder", Args: noArgs,
 		Long: `Talk with the agent at this terminal. /help lists the commands. Enter sends;
 Alt-Enter, Ctrl-J or a backslash before Enter begins a new line. Ctrl-C ends the
-turn that runs, a second one leaves. NO_COLOR, ACCESSIBLE and TERM=dumb make it
-plain text, without any escape sequence.`,
+turn that runs, a second one leaves. ACCESSIBLE and TERM=dumb make it plain text,
+without any escape sequence; NO_COLOR takes the colours alone.`,
 		Example: `  elfhost chat
   elfhost chat -c --mode acceptEdits`,
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c.Context(), s) },

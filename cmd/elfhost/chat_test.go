@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -515,9 +516,12 @@ func TestChatInterruptAtQuestion(t *testing.T) {
 // TestChatPlain: where no escape sequence is wanted there is not one, from the
 // first byte to the last, questions and errors included.
 func TestChatPlain(t *testing.T) {
-	for _, env := range [][]string{{"NO_COLOR=1"}, {"TERM=dumb"}, {"ACCESSIBLE=1"}} {
+	for _, env := range [][]string{{"TERM=dumb"}, {"ACCESSIBLE=1"}} {
 		home, dir := chatPlace(t)
 		k := newTalk(t, home, dir, env)
+		k.sees("> ")
+		k.types("half\x03")
+		k.sees("Ctrl-C again leaves")
 		k.sees("> ")
 		k.types("look\r")
 		k.sees("I **look** at it.")
@@ -539,6 +543,68 @@ func TestChatPlain(t *testing.T) {
 		if i := strings.IndexByte(k.output(), 0x1b); i >= 0 {
 			t.Errorf("%v: an escape sequence at byte %d: %q", env, i, k.output()[max(0, i-60):min(i+20, len(k.output()))])
 		}
+	}
+}
+
+// TestChatPlainSteering: without a line editor, too, the agent reads after its
+// step what is sent while it works.
+func TestChatPlainSteering(t *testing.T) {
+	home, dir := chatPlace(t)
+	k := newTalk(t, home, dir, []string{"TERM=dumb"}, "--mode", "auto")
+	k.sees("> ")
+	k.types("wait\r")
+	k.sees("Bash while")
+	k.types("rather this\r")
+	k.sees("(1 queued)")
+	k.types("/cost\r")
+	k.sees("(2 queued)")
+	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	k.sees("Steered: rather this")
+	k.sees("tokens in")
+	k.sees("> ")
+	if err := os.Remove(filepath.Join(dir, "go")); err != nil {
+		t.Fatal(err)
+	}
+	k.types("wait again\r")
+	k.sees("Bash while")
+	k.types("echo later\r")
+	k.sees("(1 queued)")
+	k.types("\x03")
+	k.sees("interrupted")
+	k.sees("not sent: echo later")
+	k.types("echo alive\r")
+	k.sees("You said: echo alive")
+	if strings.Contains(k.output(), "\x1b") {
+		t.Errorf("an escape sequence: %q", k.output())
+	}
+}
+
+// TestChatWithoutColour: NO_COLOR takes the colours, and nothing else: there is
+// the line editor, and the agent can be steered.
+func TestChatWithoutColour(t *testing.T) {
+	home, dir := chatPlace(t)
+	k := newTalk(t, home, dir, []string{"NO_COLOR=1"}, "--mode", "auto")
+	k.sees("> ")
+	k.types("look\r")
+	k.sees("# Look\r\n")
+	k.sees("I look at it.")
+	k.sees("It says hello.")
+	k.sees("> ")
+	k.types("cho a\x01e\x05b\r")
+	k.sees("You said: echo ab")
+	k.sees("> ")
+	k.types("wait\r")
+	k.sees("Bash while")
+	k.types("rather this\r")
+	k.sees("(1 queued)")
+	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	k.sees("Steered: rather this")
+	if painted := regexp.MustCompile("\x1b\\[[0-9;]*m").FindString(k.output()); painted != "" {
+		t.Errorf("a colour: %q", painted)
 	}
 }
 

@@ -20,7 +20,7 @@ func controlTools(_ context.Context, a *App) ([]host.Tool, error) {
 	a.Plans = &control.Plans{}
 	n := &control.Notifier{Desktop: control.Desktop, Escape: term.Line}
 	if a.opt.Terminal != nil {
-		n.Terminal, n.Plain = a.opt.Terminal, !term.StyleOf(a.opt.Terminal, a.env).Color
+		n.Terminal, n.Plain = a.opt.Terminal, !term.StyleOf(a.opt.Terminal, a.env).Moves
 	}
 	return append(control.Tools(control.Options{Plans: a.Plans, Planned: a.planned, Notifier: n}), agents.Yield()), nil
 }

@@ -5,7 +5,6 @@
 package chat
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -43,7 +42,7 @@ type Options struct {
 type chat struct {
 	Options
 	screen  *screen
-	lines   *bufio.Reader // where In is no terminal, or must not be sent escapes
+	lines   *term.LineReader // where In is no terminal, or must not be sent escapes
 	past    *history
 	signals chan os.Signal
 
@@ -74,8 +73,8 @@ func Run(ctx context.Context, o Options) error {
 	c := &chat{Options: o, screen: &screen{out: o.Out, style: o.Style}, kept: o.Kept, signals: make(chan os.Signal, 4)}
 	signal.Notify(c.signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(c.signals)
-	if !term.IsTerminal(o.In) || !o.Style.Color {
-		c.lines = bufio.NewReader(o.In)
+	if !term.IsTerminal(o.In) || !o.Style.Moves {
+		c.lines = &term.LineReader{In: o.In}
 	}
 	if term.IsTerminal(o.In) {
 		c.prompt = &term.Prompt{In: o.In, Out: o.Out, Style: o.Style}
@@ -243,20 +242,14 @@ func (c *chat) following(ctx context.Context) (string, error) {
 // empty line it warns once, then leaves.
 func (c *chat) ask(ctx context.Context) (string, error) {
 	c.screen.line()
-	if c.lines != nil {
-		c.tell()
-		return c.plainLine(ctx)
-	}
 	for warned := time.Since(c.interrupted) < again; ; {
 		c.tell()
-		e := &term.Editor{In: c.In, Out: c.Out, Style: c.Style, Prompt: "> ", History: c.past.all, Text: c.rest, Complete: c.complete}
-		c.rest = ""
-		text, err := c.desk.write(ctx, e.Read)
+		text, err := c.write(ctx)
 		if errors.Is(err, errAside) {
 			c.rest = text
 			continue
 		}
-		if !errors.Is(err, term.ErrInterrupt) {
+		if !errors.Is(err, term.ErrInterrupt) || !term.IsTerminal(c.In) {
 			return text, err
 		}
 		if strings.TrimSpace(text) == "" {
@@ -272,44 +265,72 @@ func (c *chat) ask(ctx context.Context) (string, error) {
 	}
 }
 
-// plainLine reads a line without any escape sequence; a backslash at its end
-// goes on with the next one.
+// write reads one text, with the means that the terminal has.
+func (c *chat) write(ctx context.Context) (string, error) {
+	if c.lines != nil {
+		return c.plainText(ctx)
+	}
+	e := &term.Editor{In: c.In, Out: c.Out, Style: c.Style, Prompt: "> ", History: c.past.all, Text: c.rest, Complete: c.complete}
+	c.rest = ""
+	return c.desk.write(ctx, e.Read)
+}
+
+// plainText reads a text without any escape sequence; a backslash at the end of
+// a line goes on with the next one.
+func (c *chat) plainText(ctx context.Context) (string, error) {
+	tty, mark := term.IsTerminal(c.In), "> "
+	all := c.rest // of lines that went on, when a question came between
+	c.rest = ""
+	for {
+		if all != "" {
+			mark = "  "
+		}
+		if tty {
+			c.screen.printf("%s", mark)
+		}
+		line, err := c.desk.write(ctx, c.plainLine)
+		c.screen.mu.Lock()
+		c.screen.middle = tty && err != nil // Enter has ended the line otherwise
+		c.screen.mu.Unlock()
+		c.screen.line()
+		switch {
+		case errors.Is(err, io.EOF) && all != "":
+			return all, nil
+		case err != nil:
+			return all, err
+		}
+		rest, more := strings.CutSuffix(line, "\\")
+		if !more {
+			return all + line, nil
+		}
+		all += rest + "\n"
+	}
+}
+
+// plainLine reads a line, and ends at an interrupt. Where it comes through a
+// pipe its reading may outlast that: the conversation then ends.
 func (c *chat) plainLine(ctx context.Context) (string, error) {
 	type read struct {
 		text string
 		err  error
 	}
-	var all strings.Builder
-	mark := "> "
-	for {
-		if term.IsTerminal(c.In) {
-			c.screen.printf("%s", mark)
-		}
-		got := make(chan read, 1)
-		go func() {
-			s, err := c.lines.ReadString('\n')
-			got <- read{s, err}
-		}()
-		var r read
-		select {
-		case r = <-got:
-		case <-c.signals:
-			return "", term.ErrInterrupt
-		}
-		c.screen.mu.Lock()
-		c.screen.middle = false
-		c.screen.mu.Unlock()
-		line := strings.TrimRight(r.text, "\r\n")
-		if r.err != nil && line == "" && all.Len() == 0 {
-			return "", r.err
-		}
-		if rest, more := strings.CutSuffix(line, "\\"); more && r.err == nil {
-			all.WriteString(rest + "\n")
-			mark = "  "
-			continue
-		}
-		return strings.ToValidUTF8(all.String()+line, "\uFFFD"), nil
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	got := make(chan read, 1)
+	go func() {
+		text, err := c.lines.Read(ctx)
+		got <- read{text, err}
+	}()
+	select {
+	case r := <-got:
+		return r.text, r.err
+	case <-c.signals:
 	}
+	cancel(term.ErrInterrupt)
+	if term.IsTerminal(c.In) {
+		<-got
+	}
+	return "", term.ErrInterrupt
 }
 
 // input carries out what was said: a command, or a turn of the agent.

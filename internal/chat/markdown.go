@@ -68,7 +68,7 @@ func (m *markdown) whole() {
 	case m.begun:
 		m.words(m.line, normal)
 		m.newline()
-	case !m.style.Color:
+	case !m.style.Rich():
 		m.put(term.Lines(m.line))
 		m.newline()
 	case m.fence != "":
@@ -99,6 +99,9 @@ func (m *markdown) block() {
 	}
 	if h := strings.TrimLeft(s, "#"); len(s)-len(h) >= 1 && len(s)-len(h) <= 6 && strings.HasPrefix(h, " ") {
 		m.hang = 0
+		if !m.style.Color { // nothing else tells it from the text
+			m.put(strings.Repeat("#", len(s)-len(h)) + " ")
+		}
 		runs, _ := inline(strings.TrimRight(strings.TrimSpace(h), "# "))
 		for _, r := range runs {
 			m.words(r.text, bold)
@@ -160,7 +163,7 @@ func numbered(s string) int {
 
 // partial shows of an unfinished line what no later piece can change.
 func (m *markdown) partial() {
-	if !m.style.Color || m.fence != "" || m.line == "" {
+	if !m.style.Rich() || m.fence != "" || m.line == "" {
 		return
 	}
 	text := m.line

@@ -36,7 +36,7 @@ type queued struct {
 
 // typeahead reads what the person writes during a turn.
 func (c *chat) typeahead() *term.Typeahead {
-	return &term.Typeahead{In: c.In, Out: c.Out, Show: c.screen.typing, Sent: c.sent}
+	return &term.Typeahead{In: c.In, Out: c.Out, Show: c.screen.typing, Sent: c.sent, Lines: c.lines}
 }
 
 // sent takes a line that was sent while the agent works: it reads it after the
@@ -52,6 +52,9 @@ func (c *chat) sent(text string) {
 	}
 	m.queued = append(m.queued, q)
 	c.screen.waiting(len(m.queued))
+	if c.lines != nil { // there is no status line to say it
+		c.screen.printf("(%d queued)\n", len(m.queued))
+	}
 }
 
 // delivered notes that the agent has read a line.

@@ -98,7 +98,7 @@ func (s *screen) hold(on bool) {
 
 // start lets the status line move, until the function it returns is called.
 func (s *screen) start() (end func()) {
-	if !s.style.Color {
+	if !s.style.Moves {
 		return func() {}
 	}
 	stop, done := make(chan struct{}), make(chan struct{})

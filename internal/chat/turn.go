@@ -39,7 +39,7 @@ func (c *chat) turn(ctx context.Context, with app.Chosen, content ...abi.Content
 	v := &view{chat: c, text: &markdown{out: c.screen, style: c.Style}}
 	c.meanwhile.turn(true)
 	end := c.screen.start()
-	if c.lines == nil {
+	if term.IsTerminal(c.In) {
 		c.keys.Start()
 	}
 	for e, err := range c.app.Turn(ctx, loop, c.session, content...) {
@@ -68,6 +68,11 @@ func (c *chat) takeUp(ended bool) {
 		return
 	}
 	c.rest = strings.TrimSpace(strings.Join(append(late, c.rest), "\n"))
+	if c.lines != nil && c.rest != "" { // it cannot be put into the next line
+		c.screen.printf("%s\n", c.Style.Yellow("not sent: "+term.Lines(c.rest)))
+		c.past.add(c.rest)
+		c.rest = ""
+	}
 }
 
 // interrupts ends the turn at the first interrupt and says so; true: a second

@@ -16,12 +16,17 @@ import (
 // Style says what a terminal may be sent. The zero value is plain: words
 // only, no byte of an escape sequence.
 type Style struct {
-	Color bool
-	Width int // columns; 0: unknown
+	Color bool // text may be painted
+	Moves bool // the cursor may be moved, and lines drawn anew
+	Width int  // columns; 0: unknown
 }
 
-// StyleOf looks at a stream and the environment (NO_COLOR, CLICOLOR_FORCE,
-// ACCESSIBLE, TERM=dumb).
+// Rich reports that text may be laid out: it need not be its own source.
+func (s Style) Rich() bool { return s.Color || s.Moves }
+
+// StyleOf looks at a stream and the environment: ACCESSIBLE and TERM=dumb make
+// it plain, NO_COLOR takes the colours alone, CLICOLOR_FORCE gives them to what
+// is no terminal.
 func StyleOf(w io.Writer, env func(string) string) Style {
 	s := Style{}
 	f, ok := w.(*os.File)
@@ -29,8 +34,10 @@ func StyleOf(w io.Writer, env func(string) string) Style {
 	if tty {
 		s.Width, _, _ = xterm.GetSize(int(f.Fd()))
 	}
+	plain := env("ACCESSIBLE") != "" || env("TERM") == "dumb"
+	s.Moves = tty && !plain
 	switch {
-	case env("NO_COLOR") != "", env("ACCESSIBLE") != "", env("TERM") == "dumb":
+	case env("NO_COLOR") != "", plain:
 	case env("CLICOLOR_FORCE") != "" && env("CLICOLOR_FORCE") != "0":
 		s.Color = true
 	default:

@@ -17,6 +17,9 @@ type Typeahead struct {
 	Out  io.Writer // the same one
 	Show func(text string)
 	Sent func(text string)
+	// Lines reads whole lines, which the terminal shows by itself, where it must
+	// not be sent escapes; nil: keys are read.
+	Lines *LineReader
 
 	mu      sync.Mutex
 	text    *line
@@ -28,11 +31,17 @@ type Typeahead struct {
 func (t *Typeahead) Start() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.text = &line{e: &Editor{Out: io.Discard}}
+	if t.Lines != nil {
+		t.restore = func() {}
+		t.read()
+		return
+	}
 	restore, err := unbuffer(t.In)
 	if err != nil {
 		return
 	}
-	t.restore, t.text = restore, &line{e: &Editor{Out: io.Discard}}
+	t.restore = restore
 	_, _ = io.WriteString(t.Out, pasteOn)
 	t.read()
 }
@@ -45,7 +54,9 @@ func (t *Typeahead) Stop() (rest string) {
 		return ""
 	}
 	t.halt()
-	_, _ = io.WriteString(t.Out, pasteOff)
+	if t.Lines == nil {
+		_, _ = io.WriteString(t.Out, pasteOff)
+	}
 	t.restore()
 	t.restore = nil
 	return string(t.text.text)
@@ -84,8 +95,24 @@ func (t *Typeahead) read() {
 	}
 	go func() {
 		defer close(done)
-		t.keys(ctx)
+		if t.Lines != nil {
+			t.lines(ctx)
+		} else {
+			t.keys(ctx)
+		}
 	}()
+}
+
+func (t *Typeahead) lines(ctx context.Context) {
+	for {
+		text, err := t.Lines.Read(ctx)
+		if err != nil {
+			return
+		}
+		if text = strings.TrimSpace(text); text != "" {
+			t.Sent(text)
+		}
+	}
 }
 
 func (t *Typeahead) keys(ctx context.Context) {
