@@ -14,9 +14,6 @@ import (
 	"mime"
 	"net"
 	"net/http"
-	"net/netip"
-	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -77,41 +74,6 @@ type guard struct {
 	want      [sha256.Size]byte
 	slots     chan struct{}
 	streams   chan struct{}
-}
-
-// addressed refuses what a web page could send: another name for this address
-// (DNS rebinding), or a page's origin.
-func (g *guard) addressed(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !g.named(r.Host) {
-			g.refuse(w, http.StatusForbidden, "this server is not known under that name")
-			return
-		}
-		if origins := r.Header.Values("Origin"); len(origins) > 1 || len(origins) == 1 && !g.page(origins[0]) {
-			g.refuse(w, http.StatusForbidden, "web pages may not speak to this server")
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-// page allows the origins that were named, and pages of this machine, which
-// need the token as everybody does.
-func (g *guard) page(origin string) bool {
-	if slices.Contains(g.o.Origins, origin) {
-		return true
-	}
-	u, err := url.Parse(origin)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && loopback(u.Hostname())
-}
-
-func (g *guard) named(hostport string) bool {
-	name := hostport
-	if h, _, err := net.SplitHostPort(hostport); err == nil {
-		name = h
-	}
-	name = strings.TrimSuffix(strings.TrimPrefix(name, "["), "]")
-	return loopback(name) || slices.ContainsFunc(g.o.Hosts, func(h string) bool { return strings.EqualFold(h, name) })
 }
 
 // authorized wants the bearer token, in the header and nowhere else: addresses
@@ -246,18 +208,6 @@ func elicits(ctx context.Context) bool {
 func (g *guard) refuse(w http.ResponseWriter, status int, why string) {
 	g.b.stats.refuse(status)
 	http.Error(w, why, status)
-}
-
-// Loopback reports whether an address to listen on is reached from this machine
-// alone.
-func Loopback(hostport string) bool {
-	name, _, err := net.SplitHostPort(hostport)
-	return err == nil && loopback(name)
-}
-
-func loopback(name string) bool {
-	a, err := netip.ParseAddr(name)
-	return strings.EqualFold(name, "localhost") || err == nil && a.IsLoopback()
 }
 
 // ListenAndServe serves h on l until ctx ends, then lets requests that run end

@@ -251,3 +251,32 @@ func TestSessionsAreBounded(t *testing.T) {
 		t.Errorf("status %d", got)
 	}
 }
+
+// A page that may speak to the server is let by its browser, which asks without
+// the token; others are told nothing.
+func TestPages(t *testing.T) {
+	b, _ := bridge(t)
+	h, err := b.Handler(HTTPOptions{Token: "letmein", Origins: []string{"https://tools.example"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for origin, want := range map[string]int{"https://tools.example": 204, "http://localhost:6274": 204, "https://evil.test": 403, "https://tools.example.evil.test": 403} {
+		r := httptest.NewRequest(http.MethodOptions, "http://127.0.0.1/mcp", nil)
+		r.Header.Set("Origin", origin)
+		r.Header.Set("Access-Control-Request-Method", "POST")
+		r.Header.Set("Access-Control-Request-Headers", "authorization,content-type,mcp-session-id")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		allowed := w.Header().Get("Access-Control-Allow-Origin")
+		if w.Code != want || want == 204 && (allowed != origin || w.Header().Get("Access-Control-Allow-Headers") != "authorization,content-type,mcp-session-id") || want != 204 && allowed != "" {
+			t.Errorf("%s: %d %v", origin, w.Code, w.Header())
+		}
+		r = httptest.NewRequest(http.MethodPost, "http://127.0.0.1/mcp", strings.NewReader(ping))
+		r.Header.Set("Origin", origin)
+		w = httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if want == 204 && (w.Code != 401 || w.Header().Get("Access-Control-Allow-Origin") != origin) {
+			t.Errorf("%s, without the token: %d %v", origin, w.Code, w.Header())
+		}
+	}
+}
