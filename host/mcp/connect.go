@@ -255,8 +255,11 @@ type lostError struct{ why error }
 
 func (e *lostError) Error() string { return e.why.Error() }
 
-// list takes in what tools and prompts the server has.
+// list takes in what tools and prompts the server has, once at a time: what was
+// listed last counts.
 func (l *link) list(ctx context.Context, c *conn) error {
+	l.listing.Lock()
+	defer l.listing.Unlock()
 	var raws, more []json.RawMessage
 	var err error
 	if c.caps.Tools != nil {
@@ -277,8 +280,14 @@ func (l *link) list(ctx context.Context, c *conn) error {
 			_, err := c.rpc.ListPromptsByPage(ctx, req)
 			return err
 		})
-		if err != nil { // they are not worth the tools
+		switch {
+		case err != nil && (ctx.Err() != nil || c.isLost()): // nothing is known of them
+			return err
+		case err != nil: // they are not worth the tools, and stay as they were
 			l.c.log(l.s.Name, "error", err.Error())
+			l.mu.Lock()
+			more = l.prompts
+			l.mu.Unlock()
 		}
 	}
 	defs, refused := defineAll(l.s.Name, raws, l.wants)

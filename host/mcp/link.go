@@ -18,6 +18,8 @@ import (
 // there is one. A server is started when it is needed, and again after it
 // ended, ever more slowly while it fails.
 type link struct {
+	listing sync.Mutex // held by list
+
 	c *Client
 	s Server
 

@@ -93,7 +93,7 @@ func (c *conn) listAgain() {
 	}
 	ctx, cancel := context.WithTimeout(c.l.c.ctx, relistTime)
 	defer cancel()
-	if err := c.l.list(ctx, c); err != nil {
+	if err := c.l.list(ctx, c); err != nil && c.l.c.ctx.Err() == nil && !c.isLost() {
 		c.l.c.log(c.l.s.Name, "error", "its tools could not be listed again: "+err.Error())
 	}
 }
