@@ -75,7 +75,7 @@ func TestChaos(t *testing.T) {
 	if err := runs.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	for range 100 {
+	for range 3000 {
 		if runtime.NumGoroutine() <= before+2 {
 			return
 		}
