@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"sync"
 
 	"github.com/elfhost/elfhost/host/store/internal/engine"
@@ -28,8 +29,8 @@ const (
 // rest.
 type checkpoints struct {
 	bounds bounds
-	db     *engine.Conn // opened at the first
 	open   func() (*engine.Conn, error)
+	db     *engine.Conn // from the first checkpoint on
 	// pause runs a function while nothing of this process is being committed.
 	pause func(func())
 
@@ -81,11 +82,7 @@ func (c *checkpoints) note(writes int, bytes int64) {
 // tried again.
 func (c *checkpoints) home() (used int64) {
 	if c.db == nil {
-		db, err := c.open()
-		if err == nil {
-			// The log is found by the first that is read.
-			err = db.Exec(`PRAGMA synchronous = NORMAL; PRAGMA user_version`)
-		}
+		db, err := c.connect()
 		if err != nil {
 			return 0
 		}
@@ -96,6 +93,18 @@ func (c *checkpoints) home() (used int64) {
 		return 0
 	}
 	return int64(frames) * (pageSize + 24)
+}
+
+func (c *checkpoints) connect() (*engine.Conn, error) {
+	db, err := c.open()
+	if err != nil {
+		return nil, err
+	}
+	// The log is found by the first statement that reads.
+	if err := db.Exec(`PRAGMA synchronous = NORMAL; PRAGMA user_version`); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
 }
 
 // sync brings to the disk what checkpoints wrote. What a disk refused once is

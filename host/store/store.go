@@ -91,7 +91,8 @@ func open(ctx context.Context, path string) (*Store, error) {
 	return s, nil
 }
 
-// source is the driver's name for a file.
+// source is the URI of a file. What begins with an underscore is the driver's,
+// and the engine itself passes over it.
 func source(path, extra string) string {
 	u := url.URL{Scheme: "file", Path: filepath.ToSlash(path)}
 	if !strings.HasPrefix(u.Path, "/") { // C:/…
