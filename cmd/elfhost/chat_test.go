@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/creack/pty"
 )
 
@@ -542,6 +543,41 @@ func TestChatPlain(t *testing.T) {
 		}
 		if i := strings.IndexByte(k.output(), 0x1b); i >= 0 {
 			t.Errorf("%v: an escape sequence at byte %d: %q", env, i, k.output()[max(0, i-60):min(i+20, len(k.output()))])
+		}
+	}
+}
+
+// TestChatResize: rows and the status line fit the window as it is, not as it was.
+func TestChatResize(t *testing.T) {
+	home, dir := chatPlace(t)
+	k := newTalk(t, home, dir, nil, "--mode", "auto")
+	k.sees("> ")
+	if err := pty.Setsize(k.ptm, &pty.Winsize{Rows: 30, Cols: 36}); err != nil {
+		t.Fatal(err)
+	}
+	k.types("wait\r")
+	k.sees("Bash while")
+	k.sees("\x1b[K\x1b[2m") // the status line
+	time.Sleep(300 * time.Millisecond)
+	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	k.sees("Waited.")
+	k.sees("> ")
+	from := k.at
+	k.types("echo " + strings.Repeat("word ", 30) + "\r")
+	k.sees("You said: echo")
+	k.sees("> \x1b[0m")
+	for _, row := range strings.Split(k.output()[from:k.at], "\n") {
+		for _, drawn := range strings.Split(row, "\r\x1b[K") {
+			if w := ansi.StringWidth(strings.TrimRight(drawn, "\r")); w > 36 && !strings.Contains(drawn, "\x1b[J") {
+				t.Errorf("%d columns of 36: %q", w, drawn)
+			}
+		}
+	}
+	for _, drawn := range regexp.MustCompile(`\r\x1b\[K(\x1b\[2m[^\r\n]+)`).FindAllStringSubmatch(k.output(), -1) {
+		if w := ansi.StringWidth(drawn[1]); w > 35 {
+			t.Errorf("a status line of %d columns of 36: %q", w, drawn[1])
 		}
 	}
 }

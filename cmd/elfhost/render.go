@@ -10,6 +10,7 @@ import (
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/agent"
+	"github.com/elfhost/elfhost/internal/chat"
 	"github.com/elfhost/elfhost/internal/term"
 )
 
@@ -91,7 +92,7 @@ func (r *textRenderer) event(e agent.Event) {
 		}
 	case agent.KindRetry:
 		r.said.Reset()
-		fmt.Fprintf(r.err, "%s\n", r.style.Yellow("  the model did not answer; trying again"))
+		fmt.Fprintf(r.err, "%s\n", r.style.Yellow("  "+chat.RetryLine(e.Retry)))
 	case agent.KindNote, agent.KindCompact:
 		fmt.Fprintf(r.err, "%s\n", r.style.Yellow("  "+term.Lines(e.Text)))
 	}

@@ -28,6 +28,7 @@ type Chosen struct {
 	Model  model.Model
 	Info   model.Info
 	Price  *model.Price // nil: not known
+	Priced string       // when Price was published, or "config.toml"; "": it costs nothing
 	Format host.Format  // of tools' schemas, as its provider wants them
 }
 
@@ -69,7 +70,7 @@ func (a *App) chosen(provider, id string, p model.Provider) (Chosen, error) {
 		return Chosen{}, fault.Wrap("E1001", "", err)
 	}
 	c := Chosen{Name: provider + "/" + id, Model: m}
-	c.Info, c.Price, _ = a.facts(provider, model.Info{ID: id})
+	c.Info, c.Price, c.Priced = a.facts(provider, model.Info{ID: id})
 	if a.kind(provider) == "gemini" {
 		c.Format = host.FormatGemini
 	}

@@ -184,7 +184,7 @@ func (c *chat) lastWords() {
 	messages := c.session.Messages()
 	for i := len(messages) - 1; i >= 0; i-- {
 		if text := strings.TrimSpace(messages[i].Text()); text != "" && messages[i].Role == "assistant" {
-			m := &markdown{out: c.screen, style: c.Style}
+			m := &markdown{out: c.screen, style: c.Style, width: c.screen.width}
 			m.Write(text)
 			m.Close()
 			return

@@ -93,7 +93,7 @@ func (c *chat) expand(ctx context.Context, name, args string) (control.Expansion
 // row prints a line of a list: what it is about, and as much of what it says as
 // fits beside it.
 func (c *chat) row(about, says string) {
-	width := c.Style.Width
+	width := c.screen.width()
 	if width < 40 {
 		width = 100
 	}
@@ -285,11 +285,16 @@ func (c *chat) cost(context.Context, string) error {
 	if w := c.model.Info.Window; w > 0 {
 		c.screen.printf("%d of %d tokens of context in use\n", u.Context, w)
 	}
+	name := term.Line(c.model.Name)
 	switch {
 	case c.model.Price == nil && u.Cost == 0:
-		c.screen.printf("the price of %s is not known; [prices] in config.toml can name it\n", term.Line(c.model.Name))
+		c.screen.printf("the price of %s is not known; [prices.%q] in config.toml can name it\n", name, c.model.Name)
+	case c.model.Price == nil:
+		c.screen.printf("$%.4f, without what %s used: its price is not known\n", u.Cost, name)
+	case c.model.Priced == "":
+		c.screen.printf("$%.4f; %s costs nothing that we know of\n", u.Cost, name)
 	default:
-		c.screen.printf("$%.4f\n", u.Cost)
+		c.screen.printf("$%.4f, %s at the prices of %s\n", u.Cost, name, c.model.Priced)
 	}
 	return nil
 }

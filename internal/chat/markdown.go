@@ -15,6 +15,7 @@ import (
 type markdown struct {
 	out   io.Writer
 	style term.Style
+	width func() int // columns at this moment; nil: those of style
 
 	line  string // not shown yet
 	fence string
@@ -215,7 +216,11 @@ func (m *markdown) word(w string, l look) {
 	if m.gap && m.col > m.hang {
 		space = 1
 	}
-	if most := m.style.Width; most > 20 && m.gap && m.col > m.hang && m.col+space+width > most-1 {
+	most := m.style.Width
+	if m.width != nil {
+		most = m.width()
+	}
+	if most > 20 && m.gap && m.col > m.hang && m.col+space+width > most-1 {
 		m.put("\n" + strings.Repeat(" ", m.hang))
 		m.col, space = m.hang, 0
 	}

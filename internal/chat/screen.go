@@ -32,6 +32,14 @@ type screen struct {
 	frame int
 }
 
+// width is how many columns there are now: people resize their windows.
+func (s *screen) width() int {
+	if n := term.Width(s.out); n > 0 {
+		return n
+	}
+	return s.style.Width
+}
+
 var frames = []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"}
 
 // Write shows text; the status line gives way to it. While a question has the
@@ -154,8 +162,8 @@ func (s *screen) draw() {
 		return
 	}
 	width := 79
-	if s.style.Width > 4 {
-		width = s.style.Width - 1
+	if n := s.width(); n > 4 {
+		width = n - 1
 	}
 	typed := ""
 	if s.typed != "" { // its end is what matters

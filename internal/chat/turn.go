@@ -36,7 +36,7 @@ func (c *chat) turn(ctx context.Context, with app.Chosen, content ...abi.Content
 		defer close(watching)
 		leave <- c.interrupts(cancel, done)
 	}()
-	v := &view{chat: c, text: &markdown{out: c.screen, style: c.Style}}
+	v := &view{chat: c, text: &markdown{out: c.screen, style: c.Style, width: c.screen.width}}
 	c.meanwhile.turn(true)
 	end := c.screen.start()
 	if term.IsTerminal(c.In) {
@@ -227,16 +227,22 @@ func (v *view) denied(e agent.Event) {
 
 func (v *view) retry(e agent.Event) {
 	v.flush()
+	v.chat.screen.printf("%s\n", v.style().Yellow("  "+RetryLine(e.Retry)))
+}
+
+// RetryLine says on one safe line why a request is sent again, and when.
+func RetryLine(r *model.Again) string {
 	text := "the model did not answer; trying again"
-	if r := e.Retry; r != nil {
-		if r.Err != nil {
-			text = term.Line(r.Err.Error()) + "; trying again"
-		}
-		if r.After >= time.Second {
-			text += " in " + r.After.Round(time.Second).String()
-		}
+	if r == nil {
+		return text
 	}
-	v.chat.screen.printf("%s\n", v.style().Yellow("  "+text))
+	if r.Err != nil {
+		text = term.Line(r.Err.Error()) + "; trying again"
+	}
+	if r.After >= time.Second {
+		text += " in " + r.After.Round(time.Second).String()
+	}
+	return text
 }
 
 // below shows of a sub-agent what its parent's watcher wants to know.

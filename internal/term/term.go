@@ -28,12 +28,9 @@ func (s Style) Rich() bool { return s.Color || s.Moves }
 // it plain, NO_COLOR takes the colours alone, CLICOLOR_FORCE gives them to what
 // is no terminal.
 func StyleOf(w io.Writer, env func(string) string) Style {
-	s := Style{}
 	f, ok := w.(*os.File)
 	tty := ok && xterm.IsTerminal(int(f.Fd()))
-	if tty {
-		s.Width, _, _ = xterm.GetSize(int(f.Fd()))
-	}
+	s := Style{Width: Width(w)}
 	plain := env("ACCESSIBLE") != "" || env("TERM") == "dumb"
 	s.Moves = tty && !plain
 	switch {
@@ -44,6 +41,20 @@ func StyleOf(w io.Writer, env func(string) string) Style {
 		s.Color = tty
 	}
 	return s
+}
+
+// Width is how many columns a terminal has at this moment; 0: it is none, or
+// does not say.
+func Width(w io.Writer) int {
+	f, ok := w.(*os.File)
+	if !ok {
+		return 0
+	}
+	n, _, err := xterm.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // IsTerminal reports whether f is one.
