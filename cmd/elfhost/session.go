@@ -107,11 +107,11 @@ func sessionShow(s streams) *cobra.Command {
 		Use: "show ID", Short: "Show a session: what was said, called and approved", Args: exactly(1, "the name of a session"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return withArchive(c.Context(), func(a *archive.Archive, _ config.Paths) error {
-				t, err := transcript(c.Context(), a, args[0])
+				m, err := a.Find(c.Context(), args[0])
 				if err != nil {
 					return err
 				}
-				lost, err := a.Unsettled(c.Context(), t.Info.ID)
+				lost, err := a.Unsettled(c.Context(), m.ID)
 				if err != nil {
 					return err
 				}
@@ -119,14 +119,18 @@ func sessionShow(s streams) *cobra.Command {
 					return json.NewEncoder(s.out).Encode(struct {
 						archive.Info
 						Unsettled []store.Lost `json:"unsettled"`
-					}{t.Info, append([]store.Lost{}, lost...)})
+					}{m, append([]store.Lost{}, lost...)})
 				}
 				for _, l := range lost {
 					whose := ""
-					if l.Session != t.Info.ID {
+					if l.Session != m.ID {
 						whose = " of its sub-agent in " + l.Session
 					}
 					fmt.Fprintf(s.err, "elfhost: note: a call of %s (%s)%s was interrupted and may have had effects\n", term.Line(l.Tool), term.Line(l.ID), whose)
+				}
+				t, err := a.Load(c.Context(), m.ID)
+				if err != nil {
+					return err
 				}
 				return printTo(s.out, t.WriteMarkdown)
 			})

@@ -338,6 +338,30 @@ func TestHandmadeIDs(t *testing.T) {
 	mustValid(t, s)
 }
 
+// What Messages gave stays as it was, whatever comes, and takes no room of the
+// session's when somebody appends to it.
+func TestMessagesStay(t *testing.T) {
+	s := New("s", nil)
+	l := newLoop(&script{turns: []turn{says("one"), says("two"), says("three"), says("four")}})
+	var before []model.Message
+	for i, prompt := range []string{"a", "b", "c", "d"} {
+		if _, err := drain(t, l.Run(context.Background(), s, text(prompt))); err != nil {
+			t.Fatal(err)
+		}
+		if i == 2 {
+			before = s.Messages()
+		}
+	}
+	_ = append(before, model.User(text("mine")))
+	got := ""
+	for _, m := range s.Messages() {
+		got += m.Text() + " "
+	}
+	if got != "a one b two c three d four " || len(before) != 6 || before[5].Text() != "three" {
+		t.Errorf("%s, %d before", got, len(before))
+	}
+}
+
 func TestTooManyCalls(t *testing.T) {
 	var ran atomic.Int32
 	m := &script{turns: []turn{does(ids(500, "T", "{}")...), says("ok")}}

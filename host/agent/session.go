@@ -41,12 +41,12 @@ type Session struct {
 // New starts a conversation. A nil journal keeps it in memory only.
 func New(id string, j Journal) *Session { return &Session{ID: id, journal: j} }
 
-// Messages is the conversation so far. Outside of a Run every call in it has
-// its result.
+// Messages is the conversation so far, which nobody must change. Outside of a
+// Run every call in it has its result.
 func (s *Session) Messages() []model.Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]model.Message(nil), s.messages...)
+	return s.messages[:len(s.messages):len(s.messages)] // what comes later goes behind it, or into a new one
 }
 
 // Usage is what the session has used so far, its earlier Runs included.
