@@ -338,6 +338,47 @@ func TestHandmadeIDs(t *testing.T) {
 	mustValid(t, s)
 }
 
+// drafts is a journal that keeps pieces until it fails.
+type drafts struct {
+	memory
+	left int
+	kept []string
+}
+
+func (d *drafts) Draft(_ context.Context, _ string, p Piece) error {
+	if d.left--; d.left < 0 {
+		return errDisk
+	}
+	d.kept = append(d.kept, p.Text)
+	return nil
+}
+
+// A piece of an answer is shown once it is kept, and not before.
+func TestNothingIsShownThatIsNotKept(t *testing.T) {
+	three := func(_ context.Context, _ model.Request, yield func(model.Event, error) bool) {
+		for _, piece := range []string{"one ", "two ", "three"} {
+			if !yield(model.Event{Kind: model.KindText, Text: piece}, nil) {
+				return
+			}
+		}
+		yield(model.Event{Kind: model.KindStop, Stop: model.StopEnd}, nil)
+	}
+	j := &drafts{left: 2}
+	events, err := drain(t, newLoop(&script{turns: []turn{three}}).Run(context.Background(), New("s", j), text("go")))
+	if !errors.Is(err, ErrJournal) {
+		t.Errorf("it ended with %v", err)
+	}
+	shown := ""
+	for _, e := range events {
+		if e.Kind == KindText {
+			shown += e.Text
+		}
+	}
+	if shown != "one two " || strings.Join(j.kept, "") != shown {
+		t.Errorf("shown %q, kept %q", shown, j.kept)
+	}
+}
+
 // What Messages gave stays as it was, whatever comes, and takes no room of the
 // session's when somebody appends to it.
 func TestMessagesStay(t *testing.T) {

@@ -331,7 +331,8 @@ func TestBackgroundReports(t *testing.T) {
 			says("the report")(ctx, r, yield)
 		}}},
 	}}
-	s := New("root", nil)
+	j := &memory{}
+	s := New("root", onlyOf{j, "root"})
 	l := newLoop(m, spawner(runs, Spawn{Name: "scout", Prompt: "CHILD", Background: true}))
 	l.Price = &model.Price{Input: 1e6, Output: 1e6}
 	if _, err := drain(t, l.Run(context.Background(), s, text("go"))); err != nil {
@@ -355,6 +356,13 @@ func TestBackgroundReports(t *testing.T) {
 	}
 	if l := runs.List(s); len(l) != 0 {
 		t.Errorf("still listed after it was read: %+v", l)
+	}
+	again, err := Resume("root", nil, j.kept())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l := (&Runs{}).List(again); len(l) != 0 {
+		t.Errorf("listed again after a restart: %+v", l)
 	}
 	if u := s.Usage(); u.Input != 30 || u.Cost != 36 || u.Steps != 2 {
 		t.Errorf("the child's use is not counted: %+v", u)
@@ -411,27 +419,31 @@ func TestFailedChildTellsWhatItHad(t *testing.T) {
 	}
 }
 
-// The budget is one for the whole family.
+// The budget is one for the whole family: what the parent has used before is
+// not there for the child.
 func TestFamilyBudget(t *testing.T) {
-	runs := &Runs{}
-	var n atomic.Int32
-	tick := newTool("Tick", false, func(context.Context, map[string]any) abi.Result { return abi.Textf("%d", n.Add(1)) })
-	m := &family{parts: map[string]*script{
-		"":      {turns: []turn{does(call("a", "spawn_agent", ""))}},
-		"CHILD": {turns: []turn{does(call("a", "Tick", ""))}},
-	}}
-	l := newLoop(m, spawner(runs, Spawn{Prompt: "CHILD"}), tick)
-	l.Limits.Tokens = 100
-	s := New("root", nil)
-	events, err := drain(t, l.Run(context.Background(), s, text("go")))
-	if err != nil || stopOf(events) != StopTokens {
-		t.Fatalf("%q %v", stopOf(events), err)
-	}
-	if total := s.Usage().Total(); total < 100 || total > 124 {
-		t.Errorf("used %d tokens of 100", total)
-	}
-	if !strings.Contains(resultsOf(t, s)[0].Text(), "used up its tokens") {
-		t.Errorf("%s", resultsOf(t, s)[0].Text())
+	tick := func() turn { return does(call("a", "Tick", "")) }
+	spawn := does(call("b", "spawn_agent", ""))
+	for name, before := range map[string][]turn{"unused": {spawn}, "half used": {tick(), tick(), tick(), tick(), spawn}} {
+		t.Run(name, func(t *testing.T) {
+			runs := &Runs{}
+			var n atomic.Int32
+			tool := newTool("Tick", false, func(context.Context, map[string]any) abi.Result { return abi.Textf("%d", n.Add(1)) })
+			m := &family{parts: map[string]*script{"": {turns: before}, "CHILD": {turns: []turn{tick()}}}}
+			l := newLoop(m, spawner(runs, Spawn{Prompt: "CHILD"}), tool)
+			l.Limits.Tokens = 100
+			s := New("root", nil)
+			events, err := drain(t, l.Run(context.Background(), s, text("go")))
+			if err != nil || stopOf(events) != StopTokens {
+				t.Fatalf("%q %v", stopOf(events), err)
+			}
+			if total := s.Usage().Total(); total < 100 || total > 124 {
+				t.Errorf("used %d tokens of 100", total)
+			}
+			if !strings.Contains(resultsOf(t, s)[0].Text(), "used up its tokens") {
+				t.Errorf("%s", resultsOf(t, s)[0].Text())
+			}
+		})
 	}
 }
 
