@@ -166,17 +166,26 @@ func TestLanguages(t *testing.T) {
 	}
 }
 
-// assemblyScript puts the compiler where npm would.
+// assemblyScript puts the compiler where npm would. It is fetched once for many
+// runs; a fetch that was cut off, or two at once, leave nothing half there.
 func assemblyScript(t *testing.T, dir string) {
 	t.Helper()
 	cache := filepath.Join(os.TempDir(), "elfhost-assemblyscript-0.28.20")
 	modules := filepath.Join(cache, "node_modules")
 	if _, err := os.Stat(filepath.Join(modules, "assemblyscript", "bin", "asc.js")); err != nil {
+		own, err := os.MkdirTemp("", "elfhost-assemblyscript-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { os.RemoveAll(own) })
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer cancel()
-		cmd := exec.CommandContext(ctx, "npm", "install", "--silent", "--no-fund", "--no-audit", "--prefix", cache, "--fetch-retries=0", "--fetch-timeout=20000", "assemblyscript@0.28.20")
+		cmd := exec.CommandContext(ctx, "npm", "install", "--silent", "--no-fund", "--no-audit", "--prefix", own, "--fetch-retries=0", "--fetch-timeout=20000", "assemblyscript@0.28.20")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Skipf("the AssemblyScript compiler cannot be had from npm: %v %s", err, out)
+		}
+		if os.Rename(own, cache) != nil { // something is there: another's, or the rest of an older fetch
+			modules = filepath.Join(own, "node_modules")
 		}
 	}
 	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
