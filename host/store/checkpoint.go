@@ -54,19 +54,13 @@ func (c *checkpoints) note(writes int, bytes int64) {
 	c.group.Go(func() {
 		paused := false
 		// The log begins anew when a checkpoint has caught up with the writers,
-		// which under load never happens by itself. Only that one syncs the file,
-		// and with it what all the others wrote there: done ahead, with the last
-		// pages copied once more, this leaves it little to do, and the pause is
-		// short.
+		// which under load never happens by itself.
 		//
 		// How long the file is would not tell: it keeps its length when the log
 		// begins anew.
-		if c.home() > c.bounds.most && c.sync() {
-			c.home()
-			if c.sync() {
-				c.pause(func() { c.home() })
-				paused = true
-			}
+		if used := c.home(); used > c.bounds.most && c.ahead(used) {
+			c.pause(func() { c.home() })
+			paused = true
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -75,6 +69,24 @@ func (c *checkpoints) note(writes int, bytes int64) {
 			c.pauses++
 		}
 	})
+}
+
+// ahead makes the pause short. Only the checkpoint that catches up syncs the
+// file, and with it what all the others wrote there: done ahead, with the last
+// pages copied once more, this leaves it little to do. Where the writers are so
+// much faster that the log would grow on and on meanwhile, they have to wait
+// for it. It reports whether the disk takes what is written.
+func (c *checkpoints) ahead(used int64) bool {
+	for range 2 {
+		if used > 2*c.bounds.most {
+			break
+		}
+		if !c.sync() {
+			return false
+		}
+		used = c.home()
+	}
+	return true
 }
 
 // home brings the log home without being in anybody's way, and returns how
