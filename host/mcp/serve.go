@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strconv"
 	"sync"
@@ -30,6 +29,9 @@ type ServeOptions struct {
 	Prepare   func(*host.Call)
 	Prompts   []Prompt
 	Resources []Resource
+	// Offers gives the prompts and resources of the moment, in the place of those
+	// above: it is asked whenever a client lists them, and when the registry changes.
+	Offers func(context.Context) ([]Prompt, []Resource)
 	// Secret seals what clients keep for us; servers with the same secret can
 	// stand in for each other. "": of this process alone.
 	Secret string
@@ -68,6 +70,9 @@ type Bridge struct {
 	life   context.Context // until Close
 	stop   context.CancelFunc
 	done   sync.WaitGroup
+
+	offering sync.Mutex
+	offered  string // what clients were offered last
 }
 
 // NewBridge makes a bridge; it follows the registry until Close.
@@ -84,15 +89,9 @@ func newBridge(o ServeOptions, more ...server.ServerOption) *Bridge {
 		server.WithToolCapabilities(true), server.WithLogger(quiet), server.WithRecovery(), server.WithLogging(), server.WithElicitation(),
 		server.WithTitle("elfhost"), server.WithDescription("Tools that run in a sandbox, behind one gate"), server.WithInstructions(o.Instructions),
 	}
-	if len(o.Prompts) > 0 {
-		opts = append(opts, server.WithPromptCapabilities(true))
-	}
-	if len(o.Resources) > 0 {
-		opts = append(opts, server.WithResourceCapabilities(false, true))
-	}
+	opts = append(opts, b.offers()...)
 	b.srv = server.NewMCPServer("elfhost", o.Version, append(opts, more...)...)
-	b.addPrompts()
-	b.addResources()
+	b.offer(context.Background())
 	ctx, stop := context.WithCancel(context.Background())
 	b.life, b.stop = ctx, stop
 	changed := o.Registry.Changed()
@@ -106,6 +105,7 @@ func newBridge(o ServeOptions, more ...server.ServerOption) *Bridge {
 			}
 			changed = o.Registry.Changed()
 			b.show()
+			b.offer(ctx)
 		}
 	})
 	return b
@@ -300,44 +300,4 @@ func resourceOf(r abi.Resource) mcp.ResourceContents {
 		return mcp.BlobResourceContents{URI: r.URI, MIMEType: r.MIMEType, Blob: base64.StdEncoding.EncodeToString(r.Blob)}
 	}
 	return mcp.TextResourceContents{URI: r.URI, MIMEType: r.MIMEType, Text: r.Text}
-}
-
-func (b *Bridge) addPrompts() {
-	for _, p := range b.opt.Prompts {
-		mp := mcp.Prompt{Name: p.Name, Title: p.Title, Description: p.Description}
-		for _, a := range p.Args {
-			mp.Arguments = append(mp.Arguments, mcp.PromptArgument{Name: a.Name, Description: a.Description, Required: a.Required})
-		}
-		b.srv.AddPrompt(mp, func(ctx context.Context, req mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
-			for _, a := range p.Args {
-				if _, ok := req.Params.Arguments[a.Name]; a.Required && !ok {
-					return nil, fmt.Errorf("the prompt %q needs %q", p.Name, a.Name)
-				}
-			}
-			msgs, err := p.Render(ctx, req.Params.Arguments)
-			if err != nil {
-				return nil, err
-			}
-			out := &mcp.GetPromptResult{Description: p.Description, Messages: []mcp.PromptMessage{}}
-			for _, m := range msgs {
-				for _, c := range m.Content {
-					out.Messages = append(out.Messages, mcp.PromptMessage{Role: mcp.Role(m.Role), Content: contentOf(c)})
-				}
-			}
-			return out, nil
-		})
-	}
-}
-
-func (b *Bridge) addResources() {
-	for _, r := range b.opt.Resources {
-		b.srv.AddResource(mcp.Resource{URI: r.URI, Name: r.Name, Description: r.Description, MIMEType: r.MIMEType},
-			func(ctx context.Context, _ mcp.ReadResourceRequest) ([]mcp.ResourceContents, error) {
-				got, err := r.Read(ctx)
-				if err != nil {
-					return nil, err
-				}
-				return []mcp.ResourceContents{resourceOf(got)}, nil
-			})
-	}
 }
