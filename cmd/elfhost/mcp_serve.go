@@ -85,8 +85,8 @@ func (f *serveFlags) run(ctx context.Context, s streams) error {
 	b := mcp.NewBridge(mcp.ServeOptions{
 		Registry: a.Registry, Version: buildInfo().Version, Session: a.Session, Secret: secret, Shared: a.Shared(),
 		Instructions: a.Instructions(as),
-		Offers: func(ctx context.Context) ([]mcp.Prompt, []mcp.Resource) { return a.Prompts(ctx), a.Resources(ctx) },
-		Prepare: func(c *host.Call) { c.Receipt = func(r abi.Receipt) { a.KeepReceipt(r) } },
+		Offers:       func(ctx context.Context) ([]mcp.Prompt, []mcp.Resource) { return a.Prompts(ctx), a.Resources(ctx) },
+		Prepare:      func(c *host.Call) { c.Receipt = func(r abi.Receipt) { a.KeepReceipt(r) } },
 	})
 	defer b.Close()
 	if f.http == "" {
