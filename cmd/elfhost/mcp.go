@@ -206,7 +206,9 @@ func testServers(ctx context.Context, s streams, a *app.App, names []string, asJ
 		all = append(all, <-errs)
 	}
 	failed := errors.Join(all...)
-	status := slices.DeleteFunc(a.MCP.Status(), func(st mcp.Status) bool { return !slices.Contains(names, st.Name) })
+	status := slices.DeleteFunc(a.MCP.Status(), func(st mcp.Status) bool {
+		return !slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, st.Name) })
+	})
 	if asJSON {
 		if err := json.NewEncoder(s.out).Encode(status); err != nil {
 			return err
@@ -230,37 +232,11 @@ func showServer(s streams, a *app.App, st mcp.Status) {
 		fmt.Fprintf(s.out, "  %-40s %s\n", term.Line(n), short(term.Line(firstLine(sp.Description)), 80))
 	}
 	for _, n := range st.Held {
-		fmt.Fprintf(s.out, "  %-40s held: `elfhost mcp agree %s` accepts it\n", term.Line(n), term.Line(st.Name))
+		fmt.Fprintf(s.out, "  %-40s held: `elfhost mcp agree %s` shows and accepts it\n", term.Line(n), term.Line(st.Name))
 	}
 	for _, r := range st.Refused {
 		fmt.Fprintf(s.out, "  refused: %s\n", term.Line(r))
 	}
-}
-
-func mcpAgreeVerb(s streams) *cobra.Command {
-	var f sessionFlags
-	c := &cobra.Command{
-		Use: "agree NAME", Short: "Accept what a server changed about its tools",
-		Long: "A server's tools are offered as they were when it was added. Start it, and accept\nthe definitions that are new or changed since.",
-		Args: exactly(1, "a server's name"),
-		RunE: func(c *cobra.Command, args []string) error {
-			f.noInput = true
-			a, err := f.session(c.Context(), s, app.Options{})
-			if err != nil {
-				return err
-			}
-			defer a.Close(context.WithoutCancel(c.Context()))
-			if err := a.MCP.Connect(c.Context(), args[0]); err != nil {
-				return fault.Wrap("E1310", "", err)
-			}
-			for _, sp := range a.MCP.Held(args[0]) {
-				fmt.Fprintf(s.out, "%s\n%s\n%s\n\n", term.Line(sp.Name), term.Lines(sp.Description), term.Line(string(sp.Input)))
-			}
-			return fault.Wrap("E1310", "", a.MCP.Agree(args[0]))
-		},
-	}
-	f.register(c)
-	return c
 }
 
 // describeServer shows everything that would be started, and with what.

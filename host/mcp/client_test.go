@@ -5,6 +5,7 @@ package mcp
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -312,10 +313,20 @@ func TestMC04Quarantine(t *testing.T) {
 	if len(st.Tools) != 1 || len(st.Held) != 21 {
 		t.Fatalf("%+v", st)
 	}
-	if err := r.Agree("fake"); err != nil {
+	shown, err := r.Held("fake")
+	if err != nil || len(shown.Added) != 20 || len(shown.Altered) != 1 {
+		t.Fatalf("%+v, %v", shown, err)
+	}
+	// What comes between the look and the yes is not agreed to.
+	r.do(t, "mcp__fake__echo", `{"do":"grow"}`)
+	if err := r.Agree(shown); !errors.Is(err, ErrChanged) || len(r.reg.Names()) != 1 {
+		t.Fatalf("%v, %v", err, r.reg.Names())
+	}
+	shown, _ = r.Held("fake")
+	if err := r.Agree(shown); err != nil {
 		t.Fatal(err)
 	}
-	if spec, _ := r.reg.Spec("mcp__fake__echo"); !strings.Contains(spec.Description, "evil") || len(r.reg.Names()) != 21 {
+	if spec, _ := r.reg.Spec("mcp__fake__echo"); !strings.Contains(spec.Description, "evil") || len(r.reg.Names()) != 41 {
 		t.Fatalf("agreed to, and shown %q", spec.Description)
 	}
 	// A later session offers what was agreed to, before anything is started,

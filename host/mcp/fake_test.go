@@ -130,7 +130,20 @@ func fake(mode string) {
 					}
 				}
 			}
-			answer(`{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true},"logging":{}},"serverInfo":{"name":"fake","version":"1"}}`)
+			more := ""
+			if mode == "prompts" {
+				more = `,"prompts":{}`
+			}
+			answer(`{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true},"logging":{}%s},"serverInfo":{"name":"fake","version":"1"}}`, more)
+		case "prompts/list":
+			switch calls {
+			case 0:
+				answer(`{"prompts":[{"name":"one"}]}`)
+			case 1: // does not work now
+				say(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"busy"}}`, q.ID)
+			default:
+				os.Exit(4)
+			}
 		case "tools/list":
 			switch mode {
 			case "loop":

@@ -2,6 +2,8 @@ package mcp
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -335,25 +337,28 @@ func (l *link) settle(defs []*definition, refused []string, prompts []json.RawMe
 	if first || other {
 		err = l.writePins()
 	}
-	change, key := l.change()
-	ask := l.c.opt.Consent != nil && key != "" && key != l.asking
+	change := l.change()
+	ask := l.c.opt.Consent != nil && change.Digest != "" && change.Digest != l.asking
 	if ask {
-		l.asking = key
+		l.asking = change.Digest
 	}
 	l.mu.Unlock()
 	if err != nil {
 		l.c.log(l.s.Name, "error", "what was agreed to could not be kept: "+err.Error())
 	}
 	if ask {
-		go l.consent(change, key)
-	} else if key != "" && l.c.opt.Consent == nil {
+		go l.consent(change)
+	} else if change.Digest != "" && l.c.opt.Consent == nil {
 		l.c.log(l.s.Name, "warning", "it changed its tools; the changes are held until a person agrees")
 	}
 }
 
 // change describes what is held. It is called with the lock held.
-func (l *link) change() (Change, string) {
+func (l *link) change() Change {
 	ch := Change{Server: l.s.Name}
+	if len(l.held) == 0 {
+		return ch
+	}
 	var key []string
 	for tool, d := range l.held {
 		key = append(key, d.Digest)
@@ -371,28 +376,33 @@ func (l *link) change() (Change, string) {
 	slices.SortFunc(ch.Altered, byName)
 	slices.Sort(ch.Flagged)
 	slices.Sort(key)
-	return ch, strings.Join(key, " ")
+	sum := sha256.Sum256([]byte(strings.Join(key, " ")))
+	ch.Digest = "sha256:" + hex.EncodeToString(sum[:])
+	return ch
 }
 
-func (l *link) consent(ch Change, key string) {
+func (l *link) consent(ch Change) {
 	ok, err := l.c.opt.Consent(l.c.ctx, ch)
-	l.mu.Lock()
-	_, now := l.change()
-	if l.asking == key && (err != nil || now != key) {
-		l.asking = "" // ask again at the next change
+	if err == nil && ok {
+		err = l.agree(ch)
 	}
-	l.mu.Unlock()
-	if err == nil && ok && now == key {
-		if err := l.agree(); err != nil {
-			l.c.log(l.s.Name, "error", err.Error())
+	if err != nil {
+		l.mu.Lock()
+		if l.asking == ch.Digest {
+			l.asking = "" // ask again at the next change
 		}
+		l.mu.Unlock()
+		l.c.log(l.s.Name, "error", err.Error())
 	}
 }
 
-// agree accepts what is held.
-func (l *link) agree() error {
+// agree accepts what is held, if it is still what was shown.
+func (l *link) agree(ch Change) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if now := l.change(); now.Digest != ch.Digest {
+		return ErrChanged
+	}
 	for tool, d := range l.held {
 		l.agreed[tool] = d
 	}

@@ -118,6 +118,7 @@ type Change struct {
 	Added   []host.Spec
 	Altered []host.Spec // as they would be
 	Flagged []string    // what is unusual about the texts
+	Digest  string      // of all of it; "" when nothing is held
 }
 
 // Status is how one server is doing.
@@ -214,26 +215,29 @@ func (c *Client) Connect(ctx context.Context, name string) error {
 	return err
 }
 
-// Held gives the definitions that a server's changes would bring.
-func (c *Client) Held(name string) []host.Spec {
+// Held gives what a server would change.
+func (c *Client) Held(name string) (Change, error) {
 	l, err := c.link(name)
 	if err != nil {
-		return nil
+		return Change{}, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	ch, _ := l.change()
-	return append(ch.Added, ch.Altered...)
+	return l.change(), nil
 }
 
-// Agree accepts the definitions that a server holds back, as if Consent had.
-func (c *Client) Agree(name string) error {
-	l, err := c.link(name)
+// Agree accepts a change that Held gave, as if Consent had. What the server
+// changed since then is not agreed to: that is ErrChanged.
+func (c *Client) Agree(ch Change) error {
+	l, err := c.link(ch.Server)
 	if err != nil {
 		return err
 	}
-	return l.agree()
+	return l.agree(ch)
 }
+
+// ErrChanged is what was to be agreed to not being what a server has now.
+var ErrChanged = errors.New("the server has changed its tools again since they were shown")
 
 // Status tells how the servers are doing, in the order in which they were added.
 func (c *Client) Status() []Status {

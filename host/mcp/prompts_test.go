@@ -83,6 +83,26 @@ func TestPromptsOfAServer(t *testing.T) {
 	}
 }
 
+// A listing that fails halfway does not lose the prompts that were known.
+func TestPromptsOutlastAnError(t *testing.T) {
+	pins := t.TempDir()
+	s := fakeServer(t, "fake", "prompts")
+	r := newRig(t, Options{Pins: pins})
+	r.add(t, s)
+	r.connect(t, "fake")
+	for range 2 { // the server answers an error, then ends
+		r.do(t, "mcp__fake__echo", `{"do":"shrink"}`)
+		if got := r.Prompts(); len(got) != 1 {
+			t.Fatalf("%v", got)
+		}
+	}
+	again := newRig(t, Options{Pins: pins})
+	again.add(t, s)
+	if got := again.Prompts(); len(got) != 1 {
+		t.Errorf("the next session has %v", got)
+	}
+}
+
 func TestResourcesOfAServer(t *testing.T) {
 	r := newRig(t, Options{})
 	r.add(t, showing(t))

@@ -237,12 +237,10 @@ func (a *App) servesTool(name string) bool {
 	return ok && slices.ContainsFunc(a.MCP.Status(), func(s mcp.Status) bool { return strings.EqualFold(s.Name, server) })
 }
 
-// consentMCP asks about tools that a server changed. The person is shown the
-// texts whole; what is too long for a question stays held.
+// consentMCP asks about tools that a server changed, in every mode: an agent
+// that may do anything is the one that a changed text can turn. The person is
+// shown the texts whole; what is too long for a question stays held.
 func (a *App) consentMCP(ctx context.Context, ch mcp.Change) (bool, error) {
-	if a.Gate.Current() == host.ModeAuto {
-		return true, nil
-	}
 	if a.opt.Approver == nil {
 		a.note("the MCP server %s changed its tools; `elfhost mcp agree %s` shows and accepts them", ch.Server, ch.Server)
 		return false, nil
