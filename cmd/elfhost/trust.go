@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -172,7 +175,7 @@ func starts(b []byte, name string) (out []string) {
 	}
 	if strings.HasPrefix(name, config.ProjectDir+"/agents/") {
 		for _, x := range agents.ParseDefinition(b, path.Base(name), false).Direct {
-			out = append(out, strings.Join(append([]string{x.Command}, x.Args...), " "))
+			out = append(out, declares(x))
 		}
 		return out
 	}
@@ -180,6 +183,25 @@ func starts(b []byte, name string) (out []string) {
 		out = append(out, string(m[1]))
 	}
 	return out
+}
+
+// declares shows a server of an agent definition: everything that decides what
+// is started, as words that end where they end.
+func declares(x agents.Server) string {
+	line := "mcp " + x.Name + ":"
+	for _, k := range slices.Sorted(maps.Keys(x.Env)) {
+		line += " " + k + "=" + strconv.Quote(x.Env[k])
+	}
+	for _, word := range append([]string{x.Command}, x.Args...) {
+		if word == "" || strings.ContainsAny(word, " \t\"'\\") {
+			word = strconv.Quote(word)
+		}
+		line += " " + word
+	}
+	if x.Cwd != "" {
+		line += " in " + strconv.Quote(x.Cwd)
+	}
+	return line
 }
 
 func (f *trustFlags) listTrust(s streams, p config.Paths) error {

@@ -55,7 +55,7 @@ func TestM05Names(t *testing.T) {
 	a, b := strings.Repeat("a", 30)+"_one_"+strings.Repeat("z", 30), strings.Repeat("a", 30)+"_two_"+strings.Repeat("z", 30)
 	ok := regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 	seen := map[string]bool{}
-	for _, c := range [][2]string{{long, "get_console_message"}, {"s", a}, {"s", b}, {"s", "Read"}, {"s", "_x"}, {"s_", "x"}, {"s", "имя"}, {"s", "nаme"}, {"s", "name"}, {"s", ""}, {strings.Repeat("s", 80), "x"}} {
+	for _, c := range [][2]string{{long, "get_console_message"}, {"s", a}, {"s", b}, {"s", "Read"}, {"s", "_x"}, {"s", "имя"}, {"s", "nаme"}, {"s", "name"}, {"s", ""}, {strings.Repeat("s", 80), "x"}} {
 		n := Name(c[0], c[1])
 		if !ok.MatchString(n) || seen[n] || n != Name(c[0], c[1]) {
 			t.Errorf("Name(%q, %q) = %q", c[0], c[1], n)
@@ -108,6 +108,25 @@ func TestMC03Shadowing(t *testing.T) {
 	}
 	if got := r.do(t, "Read", `{}`); got != "builtin" {
 		t.Fatalf("Read is %q", got)
+	}
+}
+
+// mcp__s___x would be read as a tool of the server s.
+func TestServerNames(t *testing.T) {
+	for _, name := range []string{"", "a__b", "s_", "a b", "ä", "a/b", "a."} {
+		s := fakeServer(t, name, "plain")
+		if err := NewClient(Options{}).Add(s); err == nil {
+			t.Errorf("a server may be called %q", name)
+		}
+	}
+	for _, name := range []string{"a", "_a", "a-b_c", "-"} {
+		s := fakeServer(t, name, "plain")
+		if err := s.check(); err != nil {
+			t.Error(err)
+		}
+		if server, tool, ok := SplitName(Name(name, "x")); server != name || tool != "x" || !ok {
+			t.Errorf("%q is read as %q %q", Name(name, "x"), server, tool)
+		}
 	}
 }
 

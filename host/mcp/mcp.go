@@ -37,7 +37,7 @@ const (
 // Server says how one MCP server is reached: Command is a program that speaks
 // over its standard streams, URL an address.
 type Server struct {
-	Name    string // letters, digits, '-' and single '_'
+	Name    string // letters, digits, '-' and single '_', not as the last
 	Command string
 	Args    []string
 	Dir     string   // absolute
@@ -80,8 +80,9 @@ func (s Server) Grant() (g policy.Grant, ok bool) {
 }
 
 func (s Server) check() error {
-	if s.Name == "" || strings.Contains(s.Name, "__") || strings.Trim(strings.ToLower(s.Name), "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
-		return fmt.Errorf("an MCP server's name holds letters, digits, '-' and single '_', not %q", s.Name)
+	// A trailing '_' would run into the "__" that ends the name: mcp__a___x is a's.
+	if s.Name == "" || strings.Contains(s.Name, "__") || strings.HasSuffix(s.Name, "_") || strings.Trim(strings.ToLower(s.Name), "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
+		return fmt.Errorf("an MCP server's name holds letters, digits, '-' and single '_', and ends in no '_', not %q", s.Name)
 	}
 	if (s.Command == "") == (s.URL == "") {
 		return fmt.Errorf("the MCP server %q has either a command or a URL", s.Name)

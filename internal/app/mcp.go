@@ -137,7 +137,8 @@ func (a *App) Servers() ([]mcp.Server, error) {
 		a.note("the project's MCP servers are left out: %v", err)
 	}
 	for _, p := range project {
-		if _, own := a.Config.MCP.Servers[p.Name]; own {
+		// The user's own come first: names are the same in any case of letters.
+		if a.names(p.Name) {
 			continue
 		}
 		if files == nil {
@@ -148,6 +149,16 @@ func (a *App) Servers() ([]mcp.Server, error) {
 	}
 	slices.SortFunc(out, func(x, y mcp.Server) int { return strings.Compare(x.Name, y.Name) })
 	return out, nil
+}
+
+// names reports whether the user's configuration names a server, disabled or not.
+func (a *App) names(server string) bool {
+	for name := range a.Config.MCP.Servers {
+		if strings.EqualFold(name, server) {
+			return true
+		}
+	}
+	return false
 }
 
 // server fills in what a configuration leaves open. Rights: that the person

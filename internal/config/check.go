@@ -71,8 +71,8 @@ func (s MCPServer) check(name, file string, ls lines) error {
 		return ls.fail(file, key, key+": "+format, args...)
 	}
 	switch {
-	case name == "" || strings.Contains(name, "__") || strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789-_") != "":
-		return fail("a server's name holds letters, digits, - and single _")
+	case name == "" || strings.Contains(name, "__") || strings.HasSuffix(name, "_") || strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789-_") != "":
+		return fail("a server's name holds letters, digits, - and single _, and ends in no _")
 	case (s.Command == "") == (s.URL == ""):
 		return fail("either command or url is given")
 	case s.Command == "" && (s.Transport == "stdio" || len(s.Args) > 0 || len(s.Env) > 0):
