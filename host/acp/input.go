@@ -136,7 +136,7 @@ func (in *input) next() ([]byte, error) {
 	var m message
 	if perr := json.Unmarshal(line, &m); perr != nil {
 		var syntax *json.SyntaxError
-		e := sdk.NewInvalidRequest(map[string]any{"error": perr.Error()})
+		e := sdk.NewInvalidRequest(map[string]any{"error": "a message is one object, with a method that is a string"})
 		if errors.As(perr, &syntax) {
 			e = sdk.NewParseError(map[string]any{"error": perr.Error()})
 		}

@@ -29,7 +29,7 @@ func TestInputIsBounded(t *testing.T) {
 		"an answer":      {`{"jsonrpc":"2.0","id":3,"result":{"content":"` + long + `"}}`, `{"error":{"code":-32600,"message":"Invalid request","data":{"error":"the message is over 10 MiB"}},"id":3,"jsonrpc":"2.0"}`, ""},
 		"rubbish":        {long, "", `"id":null`},
 		"no JSON":        {`{"jsonrpc":`, "", `-32700`},
-		"a batch":        {`[{"jsonrpc":"2.0","id":1,"method":"x"}]`, "", `-32600`},
+		"a batch":        {`[{"jsonrpc":"2.0","id":1,"method":"x"}]`, "", `a message is one object`},
 		"neither nor":    {`{"jsonrpc":"2.0"}`, "", `-32600`},
 		"a method of 5":  {`{"jsonrpc":"2.0","id":1,"method":5}`, "", `-32600`},
 		"an empty line":  {"  ", "", ""},

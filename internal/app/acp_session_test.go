@@ -92,7 +92,7 @@ func TestWrongSetups(t *testing.T) {
 	if _, err := e.conn.ResumeSession(e.ctx(), sdk.ResumeSessionRequest{SessionId: id[:10], Cwd: h.dir}); code(err) != -32002 {
 		t.Errorf("half a name: %v", err)
 	}
-	if _, err := e.conn.ResumeSession(e.ctx(), sdk.ResumeSessionRequest{SessionId: id, Cwd: t.TempDir()}); code(err) != -32002 {
+	if _, err := e.conn.ResumeSession(e.ctx(), sdk.ResumeSessionRequest{SessionId: id, Cwd: t.TempDir()}); code(err) != -32002 || strings.Contains(err.Error(), "-C names") {
 		t.Errorf("another folder's session: %v", err)
 	}
 }

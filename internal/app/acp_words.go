@@ -26,7 +26,7 @@ func toldACP(err error) error {
 		return err
 	}
 	e := &acp.Error{Text: err.Error() + " [" + f.Code + "]"}
-	if f.Hint != "" {
+	if f.Hint != "" && !strings.HasPrefix(f.Hint, "-") { // a flag helps nobody in an editor
 		e.Text += "\n" + f.Hint
 	}
 	switch f.Code {
