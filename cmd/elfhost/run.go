@@ -190,7 +190,16 @@ func (f *runFlags) verdict(o outcome, err error, w *watch) error {
 	if err != nil {
 		return modelFault(err)
 	}
-	if o.Stop != agent.StopEnd && o.Stop != agent.StopYield {
+	switch o.Stop {
+	case agent.StopEnd, agent.StopYield:
+	case agent.StopRepeat:
+		return fault.New("E1103", "what it did is kept: `elfhost run -c` with other words goes on, or choose another model",
+			"the model went in circles: it made the same calls again and again, and was stopped")
+	case agent.StopLength:
+		return fault.New("E1103", "ask for less at once, or let it go on with `elfhost run -c`", "the model's answer was longer than it may be, and is cut off")
+	case agent.StopRefusal:
+		return fault.New("E1103", "", "the model declined to answer")
+	default:
 		return fault.New("E1103", "", "the agent stopped without an answer: %s", o.Stop)
 	}
 	if err := w.blocked(); err != nil {
