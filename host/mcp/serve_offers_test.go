@@ -8,6 +8,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/host"
 )
 
 // What comes and goes while a client is there, a skill that is installed for
@@ -51,5 +52,30 @@ func TestOffersOfTheMoment(t *testing.T) {
 				t.Errorf("%v %v", got, err)
 			}
 		}
+	}
+}
+
+// Our tools say what they do by their kind. What a server or a module that is
+// not ours says of itself is never passed on as ours; deferred tools are not shown.
+func TestAnnotations(t *testing.T) {
+	for name, c := range map[string]struct {
+		spec                        host.Spec
+		readOnly, destructive, open bool
+	}{
+		"ours, reading":  {host.Spec{Kind: host.KindRead, Origin: host.Origin{Source: host.Builtin}}, true, false, false},
+		"ours, editing":  {host.Spec{Kind: host.KindEdit, Origin: host.Origin{Source: host.Builtin}}, false, true, false},
+		"ours, running":  {host.Spec{Kind: host.KindExecute, Origin: host.Origin{Source: host.Builtin}}, false, true, true},
+		"ours, fetching": {host.Spec{Kind: host.KindFetch, Origin: host.Origin{Source: host.Bundled}}, true, false, true},
+		"a server's":     {host.Spec{Kind: host.KindRead, Origin: host.Origin{Source: host.MCP}}, false, true, true},
+	} {
+		c.spec.Name = "x"
+		got, ok := describe(c.spec)
+		a := got.Annotations
+		if !ok || *a.ReadOnlyHint != c.readOnly || *a.DestructiveHint != c.destructive || *a.OpenWorldHint != c.open {
+			t.Errorf("%s: read-only %v, destructive %v, open %v", name, *a.ReadOnlyHint, *a.DestructiveHint, *a.OpenWorldHint)
+		}
+	}
+	if _, ok := describe(host.Spec{Name: "x", Defer: true}); ok {
+		t.Error("a deferred tool is shown")
 	}
 }
