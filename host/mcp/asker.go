@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -42,6 +43,9 @@ func (a *Asker) Approve(ctx context.Context, ask host.Ask) (host.Answer, error) 
 		return host.Answer{}, errNobody
 	}
 	q, ok := a.Show(ask)
+	if !p.alone {
+		q = q.without(host.Session)
+	}
 	if !ok || len(q.Choices) == 0 {
 		return host.Answer{}, errors.New("the question is too long to be shown whole")
 	}
@@ -57,27 +61,49 @@ func (a *Asker) Approve(ctx context.Context, ask host.Ask) (host.Answer, error) 
 	return q.read(res), nil
 }
 
-// form is the question as the flat object that elicitation knows.
-func form(q Question) mcp.ElicitationParams {
-	values := make([]string, len(q.Choices))
-	for i := range values {
-		values[i] = strconv.Itoa(i + 1)
+// without leaves out the choices that would hold for a time that means nothing
+// to the one who is asked.
+func (q Question) without(s host.Scope) Question {
+	out := Question{Text: q.Text}
+	for i, a := range q.Answers {
+		if a.Allow && a.Scope == s {
+			continue
+		}
+		if i == q.Default {
+			out.Default = len(out.Choices)
+		}
+		out.Choices, out.Answers = append(out.Choices, q.Choices[i]), append(out.Answers, a)
 	}
-	return mcp.ElicitationParams{Message: q.Text, RequestedSchema: map[string]any{
+	return out
+}
+
+// form is the question as the flat object that elicitation knows. The choices
+// are the values themselves: what else could name them (enumNames, oneOf) comes
+// and goes with the protocol's versions, and many clients show none of it. The
+// message lists them for clients that show a line to type in.
+func form(q Question) mcp.ElicitationParams {
+	text := q.Text + "\n"
+	for i, c := range q.Choices {
+		text += fmt.Sprintf("\n  %d  %s", i+1, c)
+	}
+	return mcp.ElicitationParams{Message: text, RequestedSchema: map[string]any{
 		"type": "object", "required": []string{"answer"},
 		"properties": map[string]any{"answer": map[string]any{
-			"type": "string", "title": "Answer", "enum": values, "enumNames": q.Choices, "default": strconv.Itoa(q.Default + 1),
+			"type": "string", "title": "Answer", "enum": q.Choices, "default": q.Choices[q.Default],
 		}},
 	}}
 }
 
-// read takes an answer; everything that is not one of the choices is a no.
+// read takes an answer, the words of a choice or its number; everything else is a no.
 func (q Question) read(r *mcp.ElicitationResult) host.Answer {
 	if r == nil || r.Action != mcp.ElicitationResponseActionAccept {
 		return host.Answer{}
 	}
 	fields, _ := r.Content.(map[string]any)
 	text, _ := fields["answer"].(string)
+	if i := slices.Index(q.Choices, text); i >= 0 {
+		return q.Answers[i]
+	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > len(q.Answers) || strconv.Itoa(n) != text {
 		return host.Answer{}
@@ -115,6 +141,7 @@ type askKey struct{}
 type peer struct {
 	srv      *server.MCPServer
 	elicits  bool
+	alone    bool      // nobody else has this session: what its person says of it holds
 	exchange *exchange // nil: the client answers within a request
 }
 

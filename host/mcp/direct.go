@@ -40,7 +40,7 @@ func (b *Bridge) direct(ctx context.Context, c *stdioClient, m message) (answer 
 	if s, known := b.opt.Registry.Spec(q.tool); err != nil || !plain || !known || s.Defer {
 		return nil, false
 	}
-	q.peer = &peer{srv: b.srv, elicits: c.GetClientCapabilities().Elicitation != nil}
+	q.peer = &peer{srv: b.srv, alone: true, elicits: c.GetClientCapabilities().Elicitation != nil}
 	res, refused := b.invoke(ctx, q)
 	line, err := encodeAnswer(m.id, res, refused)
 	if err != nil {

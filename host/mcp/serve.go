@@ -229,7 +229,9 @@ func (b *Bridge) invoke(ctx context.Context, q request) (res abi.Result, refused
 // peer finds out how a person is reached behind a call.
 func (b *Bridge) peer(ctx context.Context) *peer {
 	p := &peer{srv: b.srv, elicits: elicits(ctx)}
-	if s, ok := server.ClientSessionFromContext(ctx).(server.SessionWithClientInfo); ok && s.GetClientCapabilities().Elicitation != nil {
+	s := server.ClientSessionFromContext(ctx)
+	_, p.alone = s.(*stdioClient)
+	if s, ok := s.(server.SessionWithClientInfo); ok && s.GetClientCapabilities().Elicitation != nil {
 		p.elicits = true
 	}
 	return p
