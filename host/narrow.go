@@ -38,6 +38,22 @@ func (g *Gate) Offers(s Spec) bool {
 	return true
 }
 
+// Unasked reports whether every call of a tool goes ahead at this moment
+// without a question, whatever its arguments: what somebody else does in the
+// tool's place, out of the gate's sight, may then be left to them.
+func (g *Gate) Unasked(s Spec) bool {
+	if !Safe(s) || !g.Offers(s) {
+		return false
+	}
+	rules, left := g.rules(s)
+	if !left || policy.Judge(rules, s.Name, policy.Subject{}).Effect == policy.Deny {
+		return false
+	}
+	return !slices.ContainsFunc(rules, func(r policy.Rule) bool {
+		return (r.Effect == policy.Deny || r.Effect == policy.Ask) && r.Pattern.Names(s.Name)
+	})
+}
+
 const narrowLayer = "command "
 
 // narrowing is one list of what is left.

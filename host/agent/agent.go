@@ -29,7 +29,8 @@ type Loop struct {
 	Agent   string      // the name that calls carry; "" for the main agent
 	Limits  Limits
 	Effort  model.Effort
-	Search  *model.Search   // the provider's own web search
+	Search  *model.Search   // the provider's own web search, in the place of Stands
+	Stands  string          // the tool that is not offered where Search is; "": none
 	Schema  json.RawMessage // JSON Schema of the final answer, see model.Request
 	Compact Compaction
 	Retry   model.Retry  // how failed requests are repeated
@@ -68,14 +69,28 @@ func (l *Loop) Run(ctx context.Context, s *Session, prompt ...abi.Content) iter.
 	}
 }
 
+// search is the provider's own search, as long as every call of the tool in
+// whose place it stands would go ahead: it can do no more than that tool.
+func (l *Loop) search() *model.Search {
+	if l.Search == nil || l.Stands == "" {
+		return l.Search
+	}
+	if s, ok := l.spec(l.Stands); ok && l.Tools.Gate().Unasked(s) {
+		return l.Search
+	}
+	return nil
+}
+
 // offer lists the tools that the model is shown: those that the mode of the
-// moment offers. A tool whose schema cannot be told is left out; err names it.
+// moment offers, without the one whose place Search takes. A tool whose schema cannot be told is left out; err names it.
 func (l *Loop) offer() (out []model.Tool, err error) {
 	if l.Tools == nil {
 		return nil, nil
 	}
-	gate := l.Tools.Gate()
-	shown := l.Tools.Filter(func(s host.Spec) bool { return !s.Defer && gate.Offers(s) })
+	gate, native := l.Tools.Gate(), l.search() != nil
+	shown := l.Tools.Filter(func(s host.Spec) bool {
+		return !s.Defer && gate.Offers(s) && !(native && s.Name == l.Stands)
+	})
 	defs, err := shown.Definitions(or(l.Format, host.FormatAnthropic))
 	for _, d := range defs {
 		out = append(out, model.Tool{Name: d.Name, Description: d.Description, Input: d.Input})

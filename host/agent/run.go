@@ -178,7 +178,7 @@ func (r *run) ask(ctx context.Context) (*model.Turn, error) {
 	}
 	req := model.Request{
 		System: r.loop.System, Messages: r.session.Messages(), Tools: tools,
-		MaxTokens: r.loop.Limits.Answer, Effort: r.loop.Effort, Search: r.loop.Search,
+		MaxTokens: r.loop.Limits.Answer, Effort: r.loop.Effort, Search: r.loop.search(),
 		Schema: r.loop.Schema, CacheKey: r.session.ID,
 	}
 	for e, err := range r.loop.Retry.Wrap(r.loop.Model).Stream(ctx, req) {

@@ -89,12 +89,14 @@ func (a *App) searxng() string {
 	return a.env(searxngURL)
 }
 
+// webSearch is the tool whose place a provider's own search takes.
+const webSearch = "WebSearch"
+
 // nativeSearch reports whether the model's provider is to search the web by
-// itself, in the place of WebSearch: where it can beside other tools, and where
-// nothing keeps the tool itself from being used.
+// itself, in the place of WebSearch: where it can beside other tools. The loop
+// sees to it that nothing keeps the tool itself from being used.
 func (a *App) nativeSearch(c Chosen) *model.Search {
-	ruling := policy.Judge(a.Policy.Rules(), "WebSearch", policy.Subject{})
-	if !a.searches(c.Name) || !a.Config.NativeSearch || !a.Registry.Has("WebSearch") || a.Policy.Network().Off || ruling.Effect == policy.Deny {
+	if !a.searches(c.Name) || !a.Config.NativeSearch || a.Policy.Network().Off {
 		return nil
 	}
 	return &model.Search{}

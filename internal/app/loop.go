@@ -14,7 +14,6 @@ import (
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/builtins/shell"
-	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/agent"
 	"github.com/elfhost/elfhost/host/policy"
 	"github.com/elfhost/elfhost/internal/fault"
@@ -49,15 +48,12 @@ func (a *App) Loop(ctx context.Context, m Chosen, l agent.Limits) (*agent.Loop, 
 	}
 	loop := &agent.Loop{
 		Model: m.Model, Info: m.Info, Price: m.Price, Format: m.Format, Tools: a.Registry, System: system, Limits: l,
-		Search: a.nativeSearch(m), Compact: agent.Compaction{Plan: a.Plans.Text, Changed: a.changed},
+		Search: a.nativeSearch(m), Stands: webSearch, Compact: agent.Compaction{Plan: a.Plans.Text, Changed: a.changed},
 	}
 	if a.Offline() != "" { // it does not get better by waiting
 		loop.Retry.Attempts = 1
 	}
 	a.small(ctx, loop)
-	if loop.Search != nil { // it takes the tool's place in the request
-		loop.Tools = a.Registry.Filter(func(s host.Spec) bool { return s.Name != "WebSearch" })
-	}
 	return loop, nil
 }
 

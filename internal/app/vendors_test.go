@@ -3,6 +3,8 @@ package app_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"iter"
 	"maps"
 	"os"
 	"path/filepath"
@@ -10,7 +12,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/agent"
+	"github.com/elfhost/elfhost/host/model"
 	"github.com/elfhost/elfhost/internal/app"
 	"github.com/elfhost/elfhost/internal/fault"
 )
@@ -87,9 +92,96 @@ api_key_env = "XAI_API_KEY"
 		if err != nil {
 			t.Fatal(err)
 		}
-		if native := l.Search != nil; native != searching[name] || l.Tools.Has("WebSearch") == native {
-			t.Errorf("%s: native %v, and WebSearch is offered: %v", name, native, l.Tools.Has("WebSearch"))
+		native, offered := asked(t, l)
+		if native != searching[name] || offered == native {
+			t.Errorf("%s: native %v, and WebSearch is offered: %v", name, native, offered)
 		}
+	}
+}
+
+// asked runs a loop, with the same settings, whose model says one word: what
+// it was asked with is returned.
+func asked(t *testing.T, l *agent.Loop) (native, offered bool) {
+	t.Helper()
+	one := *l
+	one.Model = listener{&native, &offered}
+	for _, err := range one.Run(t.Context(), agent.New("asked", nil), abi.TextBlock("hi")) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return native, offered
+}
+
+type listener struct{ native, offered *bool }
+
+func (l listener) Stream(_ context.Context, r model.Request) iter.Seq2[model.Event, error] {
+	return func(yield func(model.Event, error) bool) {
+		*l.native = r.Search != nil
+		*l.offered = slices.ContainsFunc(r.Tools, func(t model.Tool) bool { return t.Name == "WebSearch" })
+		word := abi.TextBlock("yes")
+		_ = yield(model.Event{Kind: model.KindBlock, Block: &model.Block{Content: &word}}, nil) &&
+			yield(model.Event{Kind: model.KindStop, Stop: model.StopEnd}, nil)
+	}
+}
+
+// A sub-agent on a vendor without a search of its own has the tool, although
+// its parent's provider searches by itself; and the other way round.
+func TestSearchOfASubAgentElsewhere(t *testing.T) {
+	m := newMachine(t)
+	a := withKeys(m, everyKey)
+	for _, c := range []struct{ parent, child string }{
+		{"anthropic/claude-sonnet-5-5", "deepseek/deepseek-chat"}, {"deepseek/deepseek-chat", "anthropic/claude-sonnet-5-5"}, {"xai/grok-4.7", ""},
+	} {
+		chosen, err := a.Model(t.Context(), c.parent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := a.Loop(t.Context(), chosen, agent.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var native, offered bool
+		open := a.Runs.Open
+		a.Runs.Open = func(ctx context.Context, parent *agent.Loop, s agent.Spawn) (*agent.Loop, error) {
+			child, err := open(ctx, parent, s)
+			if err == nil {
+				child.Model = listener{&native, &offered}
+			}
+			return child, err
+		}
+		l.Model = spawns(c.child)
+		if err := a.Gate.Switch(host.ModeAuto); err != nil {
+			t.Fatal(err)
+		}
+		for _, err := range l.Run(t.Context(), agent.New("parent", nil), abi.TextBlock("hi")) {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		a.Runs.Open = open
+		name := c.child
+		if name == "" {
+			name = c.parent
+		}
+		if native != searching[name] || offered == native {
+			t.Errorf("a child on %q of a parent on %s: native %v, and WebSearch is offered: %v", c.child, c.parent, native, offered)
+		}
+	}
+}
+
+// spawns is a model that starts one sub-agent, on the model of this name.
+type spawns string
+
+func (s spawns) Stream(_ context.Context, r model.Request) iter.Seq2[model.Event, error] {
+	return func(yield func(model.Event, error) bool) {
+		word := abi.TextBlock("done")
+		block, stop := model.Block{Content: &word}, model.StopEnd
+		if len(r.Messages) == 1 {
+			args := fmt.Sprintf(`{"prompt": "look", "model": %q}`, string(s))
+			block, stop = model.Block{Call: &model.Call{ID: "1", Name: "spawn_agent", Args: args}}, model.StopCalls
+		}
+		_ = yield(model.Event{Kind: model.KindBlock, Block: &block}, nil) && yield(model.Event{Kind: model.KindStop, Stop: stop}, nil)
 	}
 }
 
