@@ -31,7 +31,7 @@ type Query struct {
 	Limit, Offset int    // a Limit of 0 is 100
 }
 
-// List finds sessions, the last used first.
+// List finds sessions, the last used first, whatever the clock said meanwhile.
 func (s *Store) List(ctx context.Context, q Query) ([]Session, error) {
 	if q.Limit <= 0 {
 		q.Limit = 100
@@ -56,7 +56,7 @@ func (s *Store) List(ctx context.Context, q Query) ([]Session, error) {
 		args = append(args, q.Prefix, q.Prefix)
 	}
 	args = append(args, q.Limit, max(q.Offset, 0))
-	rows, err := s.read.QueryContext(ctx, query+` ORDER BY updated DESC, n DESC LIMIT ? OFFSET ?`, args...)
+	rows, err := s.read.QueryContext(ctx, query+` ORDER BY used DESC, n DESC LIMIT ? OFFSET ?`, args...)
 	if err != nil {
 		return nil, fmt.Errorf("listing sessions: %w", plain(err))
 	}

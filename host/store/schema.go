@@ -70,6 +70,14 @@ CREATE TABLE fact (
   body    BLOB NOT NULL,
   PRIMARY KEY (session, name)
 ) STRICT, WITHOUT ROWID;
+`, `
+-- In which order sessions were used, since clocks go back.
+ALTER TABLE session ADD COLUMN used INTEGER NOT NULL DEFAULT 0;
+UPDATE session SET used = rank FROM (
+  SELECT n AS m, row_number() OVER (ORDER BY coalesce(
+    (SELECT time FROM record WHERE key BETWEEN n << 32 AND n << 32 | 4294967295 ORDER BY key DESC LIMIT 1), created), n) AS rank
+  FROM session) WHERE n = m;
+CREATE INDEX session_used ON session(used);
 `}
 
 // migrate brings the file to the newest version, in one transaction that other

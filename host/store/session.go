@@ -38,6 +38,10 @@ func (s *Store) scan(row scanner) (Session, error) {
 	return out, err
 }
 
+// nextUse is behind the last use of all sessions. A counter says which was
+// used last, since clocks go back.
+const nextUse = `(SELECT coalesce(max(used), 0) + 1 FROM session)`
+
 // Create makes a session and claims it. Created and Updated are set here.
 func (s *Store) Create(ctx context.Context, m Session) (*Writer, error) {
 	if err := CheckID(m.ID); err != nil {
@@ -57,7 +61,8 @@ func (s *Store) Create(ctx context.Context, m Session) (*Writer, error) {
 		if !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
-		if _, err := t.run(`INSERT INTO session (id, origin, parent, title, agent, model, created, owner, fence) VALUES (?,?,?,?,?,?,?,?,1)`,
+		if _, err := t.run(`INSERT INTO session (id, origin, parent, title, agent, model, created, owner, fence, used)
+			VALUES (?,?,?,?,?,?,?,?,1, `+nextUse+`)`,
 			m.ID, m.Origin, m.Parent, m.Title, m.Agent, m.Model, micros(time.Now()), me); err != nil {
 			return err
 		}

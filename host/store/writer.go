@@ -22,6 +22,7 @@ type Writer struct {
 	epoch  int64            // of the transaction in which the rest was read
 	last   int64            // number of the newest record
 	pieces int64            // number of the newest piece of a draft
+	used   time.Time        // when the session was made the last used one
 	calls  map[string]place // some of those that have not ended
 
 	mu     sync.Mutex
@@ -68,9 +69,11 @@ func (w *Writer) Append(ctx context.Context, r Record, settles bool, moves ...Mo
 			}
 		}
 		if settles {
-			return w.settle(t)
+			if err := w.settle(t); err != nil {
+				return err
+			}
 		}
-		return nil
+		return w.use(t)
 	})
 	return named(w.id, err)
 }
@@ -104,6 +107,20 @@ func (w *Writer) settle(t *tx) error {
 	}
 	w.pieces = 0
 	_, err := t.run(dropPieces, key(w.n, 0), key(w.n, maxSeq))
+	return err
+}
+
+// useEvery is how often a session at work is made the last used one: not with
+// each record, since many sessions at once would do little else.
+const useEvery = time.Second
+
+// use makes the session the last used one, which it mostly is already.
+func (w *Writer) use(t *tx) error {
+	if !w.used.IsZero() && time.Since(w.used) < useEvery { // of the monotonic clock
+		return nil
+	}
+	w.used = time.Now()
+	_, err := t.run(`UPDATE session SET used = `+nextUse+` WHERE n = ? AND used < (SELECT max(used) FROM session)`, w.n)
 	return err
 }
 
