@@ -33,6 +33,7 @@ type link struct {
 	err     error // of the last attempt, or why the connection ended
 	closed  bool
 	pinned  bool                   // agreed holds what an earlier listing gave
+	torn    bool                   // something was agreed to, and cannot be read
 	agreed  map[string]*definition // by the server's name
 	listed  map[string]bool        // in the last listing; nil before the first
 	held    map[string]*definition // new or altered, waiting for a person
@@ -296,11 +297,18 @@ func (l *link) current() map[string]*definition {
 	return out
 }
 
-// restore offers what was agreed to in an earlier session.
-func (l *link) restore() error {
+// restore offers what was agreed to in an earlier session. Where that cannot be
+// read, the person is asked again at the next listing.
+func (l *link) restore() {
 	p, err := l.readPins()
+	if err != nil {
+		l.mu.Lock()
+		l.torn = true
+		l.mu.Unlock()
+		l.c.log(l.s.Name, "warning", "what was agreed to cannot be read and is asked again: "+err.Error())
+	}
 	if err != nil || p == nil {
-		return err
+		return
 	}
 	defs, refused := defineAll(l.s.Name, p.Tools, func(string) bool { return true })
 	l.mu.Lock()
@@ -310,14 +318,13 @@ func (l *link) restore() error {
 		l.agreed[d.Tool] = d
 	}
 	l.offer()
-	return nil
 }
 
 // settle takes a listing in. The first one that a server ever gives is agreed
 // to by whoever added the server; after that, what is new or different is held.
 func (l *link) settle(defs []*definition, refused []string, prompts []json.RawMessage, resources bool) {
 	l.mu.Lock()
-	first := !l.pinned && l.listed == nil
+	first := !l.pinned && !l.torn && l.listed == nil
 	l.listed, l.held, l.refused = map[string]bool{}, map[string]*definition{}, refused
 	other := l.reads != resources || !slices.EqualFunc(l.prompts, prompts, func(a, b json.RawMessage) bool { return string(a) == string(b) })
 	l.prompts, l.reads = prompts, resources
@@ -334,7 +341,7 @@ func (l *link) settle(defs []*definition, refused []string, prompts []json.RawMe
 	}
 	l.offer()
 	var err error
-	if first || other {
+	if first || other && !l.torn || l.torn && len(l.held) == 0 {
 		err = l.writePins()
 	}
 	change := l.change()
@@ -372,6 +379,9 @@ func (l *link) change() Change {
 		}
 	}
 	byName := func(a, b host.Spec) int { return strings.Compare(a.Name, b.Name) }
+	if l.torn {
+		ch.Flagged = append(ch.Flagged, "what you agreed to before could not be read: nothing here can be compared with it")
+	}
 	slices.SortFunc(ch.Added, byName)
 	slices.SortFunc(ch.Altered, byName)
 	slices.Sort(ch.Flagged)

@@ -45,6 +45,9 @@ type Server struct {
 	URL     string
 	SSE     bool // the protocol's older HTTP transport
 	Headers map[string]string
+	// Identity is what Digest gives, where the fields hold values that change
+	// while the server stays the same: the Digest of the definition without them.
+	Identity string
 	// Tokens keeps what Login got, by the server's name. Nil: no OAuth.
 	Tokens reach.SecretStore
 	// Renew gives the rights to renew a log-in at the token endpoint that gave
@@ -64,6 +67,9 @@ type Server struct {
 // another server: nothing that was agreed to for one holds for the other. The
 // folder does not count: one server may serve several projects.
 func (s Server) Digest() string {
+	if s.Identity != "" {
+		return s.Identity
+	}
 	b, _ := json.Marshal([]any{s.Name, s.Command, s.Args, s.Env, s.URL, s.SSE, slices.Sorted(maps.Keys(s.Headers))})
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
@@ -178,9 +184,7 @@ func (c *Client) Add(servers ...Server) error {
 		if taken {
 			return fmt.Errorf("there are two MCP servers named %q", s.Name)
 		}
-		if err := l.restore(); err != nil {
-			return err
-		}
+		l.restore()
 	}
 	return nil
 }

@@ -25,8 +25,8 @@ func (l *link) pinFile() string {
 }
 
 // readPins gives what was agreed to; nothing when the file is not there, or is
-// another server's. A broken file is an error: it must not read as consent to
-// a first listing.
+// another server's. A file that cannot be read is an error: it must not read as
+// consent to a first listing.
 func (l *link) readPins() (p *pinned, err error) {
 	if l.c.opt.Pins == "" {
 		return nil, nil
@@ -77,11 +77,16 @@ func (l *link) writePins() error {
 		return err
 	}
 	_, err = tmp.Write(b)
+	if err == nil {
+		err = tmp.Sync() // or the name may come to the disk before what it names
+	}
 	if err = errors.Join(err, tmp.Close()); err == nil {
 		err = os.Rename(tmp.Name(), l.pinFile())
 	}
 	if err != nil {
 		_ = os.Remove(tmp.Name())
+		return err
 	}
-	return err
+	l.torn = false
+	return nil
 }

@@ -197,6 +197,7 @@ func (a *App) server(name string, s config.MCPServer) (mcp.Server, error) {
 		}
 	}
 	slices.Sort(m.Env)
+	m.Identity = unchanging(m, s)
 	for k, v := range s.Headers {
 		m.Headers[k] = expand(v)
 		a.Secrets.Scrub.Add(m.Headers[k])
@@ -213,6 +214,24 @@ func (a *App) server(name string, s config.MCPServer) (mcp.Server, error) {
 		return m, err
 	}
 	return m, a.entitle(&m)
+}
+
+// unchanging is the digest of a server without what its definition takes from
+// this program's environment: a token that is rotated makes no other server,
+// whose first listing would be agreed to unseen. The program counts as it is.
+func unchanging(m mcp.Server, s config.MCPServer) string {
+	m.Args, m.URL, m.Env, m.Headers = s.Args, s.URL, slices.Clone(s.EnvFrom), map[string]string{}
+	for k, v := range s.Env {
+		m.Env = append(m.Env, k+"="+v)
+	}
+	slices.Sort(m.Env)
+	for k := range s.Headers {
+		m.Headers[k] = ""
+	}
+	for k := range s.HeadersEnv {
+		m.Headers[k] = ""
+	}
+	return m.Digest()
 }
 
 // entitle gives a server the rights to be started or reached.

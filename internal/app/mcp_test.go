@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/elfhost/elfhost/internal/config"
 	"github.com/elfhost/elfhost/internal/trust"
 )
 
@@ -110,5 +111,45 @@ func TestMC03ProjectShadowsUser(t *testing.T) {
 	servers, err := open().Servers()
 	if err != nil || len(servers) != 2 || servers[0].Command != "good" || servers[1].Name != "own" {
 		t.Errorf("%+v, %v", servers, err)
+	}
+}
+
+// A token that is rotated makes no other server, whose first listing would be
+// agreed to unseen. What the definition says does.
+func TestMC02Rotation(t *testing.T) {
+	digest := func(s config.MCPServer, token string) string {
+		t.Helper()
+		a, err := Open(context.Background(), Options{Dir: t.TempDir(), Env: func(name string) string {
+			return map[string]string{"ELFHOST_HOME": t.TempDir(), "TOKEN": token, "HOST": "h"}[name]
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Close(context.Background())
+		m, err := a.server("s", s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.Digest()
+	}
+	for _, s := range []config.MCPServer{
+		{Command: "x", EnvFrom: []string{"TOKEN"}},
+		{Command: "x", Env: map[string]string{"A": "${TOKEN}"}},
+		{Command: "x", Args: []string{"--token=${TOKEN}"}},
+		{URL: "https://a.test/mcp?key=${TOKEN}", HeadersEnv: map[string]string{"Authorization": "TOKEN"}},
+	} {
+		if digest(s, "one") != digest(s, "two") {
+			t.Errorf("%+v: a token makes another server", s)
+		}
+		if s.EnvFrom = append(s.EnvFrom, "HOST"); digest(s, "one") == digest(config.MCPServer{Command: "x"}, "one") {
+			t.Errorf("%+v: other variables, same digest", s)
+		}
+	}
+	command := config.MCPServer{Command: "/opt/${TOKEN}/server"}
+	if digest(command, "one") == digest(command, "two") {
+		t.Error("another program, same digest")
+	}
+	if digest(config.MCPServer{Command: "x", EnvFrom: []string{"TOKEN"}}, "1") == digest(config.MCPServer{Command: "x", EnvFrom: []string{"HOST"}}, "1") {
+		t.Error("other names, same digest")
 	}
 }
