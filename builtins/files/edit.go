@@ -83,7 +83,7 @@ type document struct {
 // load reads the file that an edit is about, and refuses what may not be
 // edited: folders, what is not text, and what was not read or changed since.
 func (r *room) load(ctx context.Context, c host.Call, t target) (*document, *abi.Result, error) {
-	info, err := r.tree.Stat(ctx, c.Rights, t.name)
+	info, err := r.stat(ctx, c.Rights, t)
 	if err != nil {
 		return nil, nil, err
 	}

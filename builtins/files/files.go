@@ -18,6 +18,7 @@ import (
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/builtins/internal/tool"
 	"github.com/elfhost/elfhost/host"
+	"github.com/elfhost/elfhost/host/policy"
 	"github.com/elfhost/elfhost/host/reach"
 )
 
@@ -139,6 +140,17 @@ func (r *room) failure(ctx context.Context, c host.Call, p string, t target, err
 		return abi.Result{}, fmt.Errorf("%s %q: %w", pe.Op, t.show, pe.Err)
 	}
 	return abi.Result{}, err
+}
+
+// stat describes a file, be it one that only an editor holds.
+func (r *room) stat(ctx context.Context, rights policy.Rights, t target) (fs.FileInfo, error) {
+	info, err := r.tree.Stat(ctx, rights, t.name)
+	if errors.Is(err, fs.ErrNotExist) && r.tree.Editor != nil {
+		if _, held, uerr := r.tree.Unsaved(ctx, rights, t.name); uerr == nil {
+			return held, nil
+		}
+	}
+	return info, err
 }
 
 // kind names what is neither a file nor a folder.

@@ -32,6 +32,9 @@ func (s *source) stamp() Stamp { return stamp(s.info, s.sum()) }
 // is the answer: an image, or why the file cannot be shown.
 func (r *room) source(ctx context.Context, c host.Call, t target) (*source, *abi.Result, error) {
 	f, info, res, err := r.open(ctx, c, t)
+	if errors.Is(err, fs.ErrNotExist) && r.tree.Editor != nil {
+		return r.unsaved(ctx, c, t, err)
+	}
 	if err != nil || res != nil {
 		return nil, res, err
 	}
@@ -60,6 +63,25 @@ func (r *room) source(ctx context.Context, c host.Call, t target) (*source, *abi
 		return nil, &res, err
 	}
 	s.Reader = io.NewSectionReader(at, 0, 1<<62)
+	return s, nil, nil
+}
+
+// unsaved is the source of a file that only an editor holds, or missing.
+func (r *room) unsaved(ctx context.Context, c host.Call, t target, missing error) (*source, *abi.Result, error) {
+	text, info, err := r.tree.Unsaved(ctx, c.Rights, t.name)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = missing
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	s := &source{target: t, Closer: io.NopCloser(nil), size: info.Size(), info: info, verdict: textfile.Sniff(text, true), sum: func() []byte { return text }}
+	at := bytes.NewReader(text)
+	if !s.verdict.Text() {
+		res, err := r.notText(s, at)
+		return nil, &res, err
+	}
+	s.Reader = at
 	return s, nil, nil
 }
 

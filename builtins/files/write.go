@@ -66,7 +66,7 @@ type earlier struct {
 func (r *room) existing(ctx context.Context, c host.Call, t target) (earlier, error) {
 	quiet := c.Rights
 	quiet.Decide = nil
-	info, err := r.tree.Stat(ctx, quiet, t.name)
+	info, err := r.stat(ctx, quiet, t)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, abi.ErrDenied):
 		return earlier{}, nil

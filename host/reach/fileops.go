@@ -21,7 +21,8 @@ import (
 // defaultReadLimit bounds ReadFile where its caller does not.
 const defaultReadLimit = 10 << 20
 
-// ReadFile reads a whole file, from the Editor where there is one. A file of
+// ReadFile reads a whole file, from the Editor where there is one, which may
+// hold a file that the disk does not have (see Unsaved). A file of
 // more than limit bytes is an error that matches abi.ErrTooLarge, told before
 // it is read; limit 0 means 10 MiB.
 func (t *Tree) ReadFile(ctx context.Context, r policy.Rights, name string, limit int64) ([]byte, error) {
@@ -72,14 +73,39 @@ func (t *Tree) fromEditor(ctx context.Context, r policy.Rights, name string, lim
 	if p.m == nil || p.m.Hidden {
 		return nil, errors.ErrUnsupported
 	}
-	if info, err := p.m.root.Lstat(filepath.FromSlash(p.rel)); err != nil || !info.Mode().IsRegular() {
+	info, err := p.m.root.Lstat(filepath.FromSlash(p.rel))
+	missing := errors.Is(err, fs.ErrNotExist)
+	if !missing && (err != nil || !info.Mode().IsRegular()) {
 		return nil, errors.ErrUnsupported // nothing that an editor could hold newer text of
 	}
 	data, err := t.Editor.ReadFile(ctx, filepath.Join(p.m.Dir, filepath.FromSlash(p.rel)))
-	if err == nil && int64(len(data)) > limit {
+	switch {
+	case err == nil && missing && len(data) == 0: // some editors say so of what they do not know
+		return nil, errors.ErrUnsupported
+	case err == nil && int64(len(data)) > limit:
 		return nil, tooLarge(limit)
 	}
 	return data, err
+}
+
+// Unsaved gives a file that the Editor holds and the disk does not, or an error
+// that matches fs.ErrNotExist. Nobody knows its time, which is zero. It needs
+// fs.read. Stat and Open, which many use to look around, do not ask the Editor.
+func (t *Tree) Unsaved(ctx context.Context, r policy.Rights, name string) ([]byte, fs.FileInfo, error) {
+	var data []byte
+	_, err := t.Stat(ctx, r, name)
+	switch {
+	case err == nil:
+		err = fs.ErrNotExist
+	case errors.Is(err, fs.ErrNotExist) && t.Editor != nil:
+		if data, err = t.fromEditor(ctx, r, name, maxEditorFile); errors.Is(err, errors.ErrUnsupported) {
+			err = fs.ErrNotExist
+		}
+	}
+	if err != nil {
+		return nil, nil, pathError("read", name, err)
+	}
+	return data, unsaved{path.Base(name), int64(len(data))}, nil
 }
 
 // fill reads to the end or to limit bytes into buf[:0], growing it once for an

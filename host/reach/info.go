@@ -30,13 +30,12 @@ func (rootInfo) Sys() any           { return nil }
 type unsaved struct {
 	name string
 	size int64
-	time time.Time
 }
 
 func (u unsaved) Name() string       { return u.name }
 func (u unsaved) Size() int64        { return u.size }
 func (u unsaved) Mode() fs.FileMode  { return 0o644 }
-func (u unsaved) ModTime() time.Time { return u.time }
+func (u unsaved) ModTime() time.Time { return time.Time{} }
 func (u unsaved) IsDir() bool        { return false }
 func (u unsaved) Sys() any           { return nil }
 

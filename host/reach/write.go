@@ -12,15 +12,15 @@ import (
 	"path"
 	"path/filepath"
 	"syscall"
-	"time"
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host/policy"
 )
 
 // Editor is a client that holds files of its own, such as an editor with
-// unsaved buffers. Paths are absolute host paths. errors.ErrUnsupported falls
-// back to the disk. The rights were checked before either is called.
+// unsaved buffers. Paths are absolute host paths, also of files that the disk
+// does not have: an empty text is then taken for none. errors.ErrUnsupported
+// falls back to the disk. The rights were checked before either is called.
 type Editor interface {
 	ReadFile(ctx context.Context, path string) ([]byte, error)
 	WriteFile(ctx context.Context, path string, data []byte) error
@@ -32,7 +32,8 @@ type WriteOptions struct {
 	Parents bool        // make missing folders
 	New     bool        // an existing file is fs.ErrExist
 	Sync    bool        // survive a power cut: fsync file and folder
-	// Before is called with the file that is about to be replaced (nil: none),
+	// Before is called with the file that is about to be replaced (nil: none; of
+	// one that only the Editor holds, what Unsaved says),
 	// after the new text is on disk and just before the rename. Its error stops
 	// the write and leaves everything as it was.
 	Before func(old fs.FileInfo) error
@@ -72,6 +73,9 @@ func (t *Tree) writeFile(ctx context.Context, r policy.Rights, name string, data
 		return nil, err
 	}
 	if t.Editor != nil {
+		if old == nil && o.Before != nil {
+			o.Before = t.beforeUnsaved(ctx, r, name, o.Before)
+		}
 		info, err := t.toEditor(ctx, p, data, o, old)
 		if !errors.Is(err, errors.ErrUnsupported) {
 			return info, err
@@ -105,6 +109,19 @@ func (t *Tree) replaceable(r policy.Rights, p place, o WriteOptions) (fs.FileInf
 	return old, t.admit(r, p, id, policy.Use{Cap: abi.FSWrite, Target: p.real})
 }
 
+// beforeUnsaved tells before of a file that only the Editor holds.
+func (t *Tree) beforeUnsaved(ctx context.Context, r policy.Rights, name string, before func(fs.FileInfo) error) func(fs.FileInfo) error {
+	r.Decide = nil // it is no reason to ask a person
+	return func(old fs.FileInfo) error {
+		if old == nil {
+			if _, info, err := t.Unsaved(ctx, r, name); err == nil {
+				old = info
+			}
+		}
+		return before(old)
+	}
+}
+
 // toEditor hands the text over. errors.ErrUnsupported comes back before data
 // was touched or with data rewound.
 func (t *Tree) toEditor(ctx context.Context, p place, data io.Reader, o WriteOptions, old fs.FileInfo) (fs.FileInfo, error) {
@@ -132,7 +149,7 @@ func (t *Tree) toEditor(ctx context.Context, p place, data io.Reader, o WriteOpt
 	}
 	info, err := p.m.root.Lstat(filepath.FromSlash(p.rel))
 	if errors.Is(err, fs.ErrNotExist) { // the editor has it, and has not saved it yet
-		return unsaved{path.Base(p.rel), int64(len(text)), time.Now()}, nil
+		return unsaved{path.Base(p.rel), int64(len(text))}, nil
 	}
 	return info, err
 }

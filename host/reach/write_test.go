@@ -196,6 +196,46 @@ func TestEditorServesFiles(t *testing.T) {
 	}
 }
 
+// A file that only the editor holds is one; an empty answer about a file that is
+// nowhere is none.
+func TestUnsavedFiles(t *testing.T) {
+	w := newWorld(t)
+	e := &editor{path: w.host("sub/new.txt"), text: "unsaved"}
+	w.Editor = e
+	r := readWrite(t)
+	if got, err := read(w, r, "/ws/sub/new.txt"); got != "unsaved" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	got, info, err := w.Unsaved(bg, r, "/ws/sub/new.txt")
+	if string(got) != "unsaved" || err != nil || info.Size() != 7 || info.Name() != "new.txt" || !info.Mode().IsRegular() {
+		t.Errorf("%q, %v, %+v", got, err, info)
+	}
+	for name, why := range map[string]string{"/ws/a.txt": "the disk has it", "/ws/other.txt": "nobody has it", "/ws/sub": "it is a folder"} {
+		if _, _, err := w.Unsaved(bg, r, name); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %v", why, err)
+		}
+	}
+	if _, _, err := w.Unsaved(bg, policy.Rights{}, "/ws/sub/new.txt"); !errors.Is(err, denied) {
+		t.Errorf("without a grant: %v", err)
+	}
+	if _, err := w.Stat(bg, r, "/ws/sub/new.txt"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("on the disk: %v", err)
+	}
+	var before fs.FileInfo
+	o := WriteOptions{Before: func(old fs.FileInfo) error { before = old; return nil }}
+	if _, err := w.WriteFile(bg, r, "/ws/sub/new.txt", strings.NewReader("typed"), o); err != nil || e.wrote != "typed" || before == nil || before.Size() != 7 {
+		t.Errorf("%v, wrote %q over %v", err, e.wrote, before)
+	}
+	e.text = ""
+	if got, err := read(w, r, "/ws/sub/new.txt"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("an empty answer is a file: %q, %v", got, err)
+	}
+	w.Editor = nil
+	if _, _, err := w.Unsaved(bg, r, "/ws/sub/new.txt"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("without an editor: %v", err)
+	}
+}
+
 func FuzzVirtual(f *testing.F) {
 	for _, s := range []string{"a.txt", "../canary", "/etc/passwd", "file:///x", "a\x00b", "..notes", "sub/../..", "C:\\x", "/ws/../ws/a", "//ws//a"} {
 		f.Add("/ws", s)

@@ -160,6 +160,48 @@ func TestUnsavedTextWins(t *testing.T) {
 	}
 }
 
+// TestFilesThatOnlyTheEditorHolds: each kind of editor is asked about a file
+// that the disk does not have, and none makes one up.
+func TestFilesThatOnlyTheEditorHolds(t *testing.T) {
+	const missing = "does not exist"
+	for name, c := range map[string]struct {
+		can   sdk.ClientCapabilities
+		set   func(e *editor, path string)
+		read  string // what the first reading has
+		after string // what the buffer, or else the disk, holds in the end; "": nothing
+	}{
+		"it has an unsaved buffer":                    {withFiles(), func(e *editor, path string) { e.buffers[path] = "hello world, unsaved\n" }, "hello world, unsaved", "hello moon, unsaved\n"},
+		"it has files, and not this one":              {withFiles(), func(*editor, string) {}, missing, ""},
+		"it says that what it does not know is empty": {withFiles(), func(e *editor, _ string) { e.vague = true }, missing, ""},
+		"it has no files":                             {sdk.ClientCapabilities{}, func(e *editor, path string) { e.buffers[path] = "hello world, unsaved\n" }, missing, "hello world, unsaved\n"},
+		"it only reads":                               {sdk.ClientCapabilities{Fs: sdk.FileSystemCapabilities{ReadTextFile: true}}, func(e *editor, path string) { e.buffers[path] = "hello world, unsaved\n" }, "hello world, unsaved", "hello world, unsaved\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHouse(t)
+			path := filepath.Join(h.dir, "notes.txt")
+			h.script(call("ReadFile", `{"path":"notes.txt"}`), call("EditFile", edit), say("Done."))
+			e := h.start(func(_ *app.Editor, e *editor) { c.set(e, path) })
+			e.hello(c.can)
+			e.ask(e.open(), "change it")
+			if got := e.call("ReadFile").text(); !strings.Contains(got, c.read) {
+				t.Errorf("read: %s", got)
+			}
+			if got := e.buffers[path]; got != c.after {
+				t.Errorf("the buffer says %q", got)
+			}
+			disk, err := os.ReadFile(path)
+			if only := name == "it only reads"; only && string(disk) != "hello moon, unsaved\n" || !only && err == nil {
+				t.Errorf("the disk says %q: %v", disk, err)
+			}
+			for _, q := range e.asked {
+				if !c.can.Fs.ReadTextFile {
+					t.Errorf("it was asked for %s, and has no files", q)
+				}
+			}
+		})
+	}
+}
+
 func TestWritesGoThroughTheEditor(t *testing.T) {
 	h := newHouse(t)
 	h.script(call("WriteFile", `{"path":"sub/new.txt","content":"fresh\n"}`), say("It said: {{result}}"))

@@ -51,7 +51,9 @@ type editor struct {
 	permit func(context.Context, sdk.RequestPermissionRequest) string
 	// buffers is unsaved text by path. A write goes there too, if there is one.
 	buffers map[string]string
-	refuse  error // of writes
+	vague   bool     // files that it does not know are empty
+	asked   []string // paths that it was to read
+	refuse  error    // of writes
 	// zed: commands go to a shell as Zed's do; quotes: with their arguments quoted.
 	zed, quotes bool
 
@@ -397,7 +399,8 @@ func (e *editor) ReadTextFile(_ context.Context, q sdk.ReadTextFileRequest) (sdk
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	text, ok := e.buffers[q.Path]
-	if !ok {
+	e.asked = append(e.asked, q.Path)
+	if !ok && !e.vague {
 		return sdk.ReadTextFileResponse{}, &sdk.RequestError{Code: -32002, Message: "Resource not found"}
 	}
 	return sdk.ReadTextFileResponse{Content: text}, nil
