@@ -3,7 +3,6 @@
 package pdk
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"reflect"
@@ -22,6 +21,8 @@ func Main() {}
 var guest struct {
 	places []([]byte) // given by elf_alloc, until the call that uses them returns
 	reply  []byte     // until the next export is entered
+
+	pointers []*byte // of prime
 }
 
 //go:wasmexport elf_alloc
@@ -30,15 +31,16 @@ func elfAlloc(size uint32) unsafe.Pointer {
 		return nil
 	}
 	place := make([]byte, max(size, 1))
-	guest.places = append(guest.places, place)
+	guest.places = append(guest.places, place) // room for some is kept from call to call
 	return unsafe.Pointer(&place[0])
 }
 
 //go:wasmexport elf_call
 func elfCall(tool unsafe.Pointer, toolLen uint32, args unsafe.Pointer, argsLen uint32) uint64 {
-	name := string(unsafe.Slice((*byte)(tool), toolLen))
-	input := bytes.Clone(unsafe.Slice((*byte)(args), argsLen))
-	guest.places = nil
+	name := unsafe.String((*byte)(tool), toolLen)
+	input := unsafe.Slice((*byte)(args), argsLen)
+	clear(guest.places) // they are the tool's now
+	guest.places = guest.places[:0]
 	return reply(frameResult(Call(context.Background(), name, input)))
 }
 
@@ -54,7 +56,18 @@ func elfDescribe() uint64 {
 	// The snapshot is taken now. A collection that were under way, or near, would
 	// be gone through again by every call.
 	runtime.GC()
+	prime()
 	return reply(abi.ReplyText, data)
+}
+
+// prime fills the allocator's caches of small objects, which a collection
+// empties: else every call would fill those that it needs.
+func prime() {
+	for n := 8; n <= 512; n += 8 {
+		guest.reply = make([]byte, n)
+		guest.pointers = make([]*byte, n/int(unsafe.Sizeof(uintptr(0))))
+	}
+	guest.places, guest.pointers = make([][]byte, 0, 4), nil
 }
 
 // frameResult chooses the shortest form of a Result: text needs no JSON.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"reflect"
 	"strings"
+	"unsafe"
 
 	"github.com/elfhost/elfhost/abi"
 )
@@ -38,12 +39,16 @@ func Tool[In, Out any](s Spec, run func(ctx context.Context, in In) (Out, error)
 	if s.Name == "" || in.Kind() != reflect.Struct {
 		panic(fmt.Sprintf("pdk: tool %q: it needs a name, and a struct as its input", s.Name))
 	}
+	fields, plain := plainFields(in)
 	plugin.add(tool{
 		spec: s, in: in, out: out,
 		run: func(ctx context.Context, args json.RawMessage) (abi.Result, error) {
 			var v In
-			if err := decodeArgs(args, &v); err != nil {
-				return abi.Result{}, err
+			if !plain || !readPlain(args, unsafe.Pointer(&v), fields) {
+				v = *new(In)
+				if err := decodeArgs(args, &v); err != nil {
+					return abi.Result{}, err
+				}
 			}
 			r, err := run(ctx, v)
 			if err != nil {
