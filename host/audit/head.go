@@ -66,33 +66,49 @@ type head struct {
 
 const headLen = 256
 
-func (h head) text() string {
-	return fmt.Sprintf("v1 %d %d %d %s", h.file, h.size, h.seq, h.hash)
+// headMark is what a head's signature begins with, so that it is no record's.
+const headMark = "head "
+
+// signed is what is signed of a head.
+func (h head) signed() []byte {
+	b := append(make([]byte, 0, headLen), headMark+"v1 "...)
+	b = append(strconv.AppendInt(b, int64(h.file), 10), ' ')
+	b = append(strconv.AppendInt(b, h.size, 10), ' ')
+	b = append(strconv.AppendUint(b, h.seq, 10), ' ')
+	return append(b, h.hash...)
 }
 
 func (l *Log) setHead(h head) error {
-	line := h.text() + " " + l.seal.sum([]byte("head "+h.text()))
-	if pad := headLen - 1 - len(line); pad > 0 {
-		line += strings.Repeat(" ", pad)
+	b := h.signed()
+	sum := l.seal.sum(b)
+	line := append(append(b[len(headMark):], ' '), sum...)
+	for len(line) < headLen-1 {
+		line = append(line, ' ')
 	}
-	if _, err := l.head.WriteAt([]byte(line+"\n"), 0); err != nil {
+	if _, err := l.head.WriteAt(append(line, '\n'), 0); err != nil {
 		return err
 	}
 	l.last = h
+	copy(l.said[:], line)
+	l.said[headLen-1] = '\n'
 	return nil
 }
 
 // readHead reads and verifies a head. An empty file is the head of no log.
 func readHead(f io.ReaderAt, s *seal) (head, error) {
-	buf := make([]byte, headLen)
-	n, err := f.ReadAt(buf, 0)
+	var buf [headLen]byte
+	n, err := f.ReadAt(buf[:], 0)
 	if err != nil && err != io.EOF {
 		return head{}, err
 	}
-	if n == 0 {
+	return parseHead(buf[:n], s)
+}
+
+func parseHead(b []byte, s *seal) (head, error) {
+	if len(b) == 0 {
 		return head{}, nil
 	}
-	w := strings.Fields(string(buf[:n]))
+	w := strings.Fields(string(b))
 	if len(w) == 5 { // no record yet: the hash is empty
 		w = append(w[:4], "", w[4])
 	}
@@ -108,7 +124,7 @@ func readHead(f io.ReaderAt, s *seal) (head, error) {
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return head{}, fmt.Errorf("the head cannot be read: %w", err)
 	}
-	if !hmac.Equal([]byte(w[5]), []byte(s.sum([]byte("head "+h.text())))) {
+	if !hmac.Equal([]byte(w[5]), []byte(s.sum(h.signed()))) {
 		return head{}, errors.New("the head's signature does not fit it: it was changed, or the key is another")
 	}
 	return h, nil
@@ -117,15 +133,21 @@ func readHead(f io.ReaderAt, s *seal) (head, error) {
 // catchUp takes over what other processes wrote, and what a process that died
 // wrote after its last head. It is called with both locks held.
 func (l *Log) catchUp() error {
-	h, err := readHead(l.head, l.seal)
-	if err != nil {
+	n, err := l.head.ReadAt(l.now[:], 0)
+	if err != nil && err != io.EOF {
 		return err
 	}
-	if l.file != nil && h == l.last {
-		if info, err := l.file.Stat(); err == nil && info.Size() == h.size {
+	clear(l.now[n:])
+	if l.file != nil && l.now == l.said { // nobody else wrote
+		if info, err := l.file.Stat(); err == nil && info.Size() == l.last.size {
 			return nil
 		}
 	}
+	h, err := parseHead(l.now[:n], l.seal)
+	if err != nil {
+		return err
+	}
+	l.said = l.now
 	if h.file == 0 {
 		if _, err := os.Lstat(l.path(1)); err == nil {
 			if info, err := os.Stat(l.path(1)); err != nil || info.Size() > 0 {

@@ -2,7 +2,6 @@ package audit
 
 import (
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -36,6 +35,9 @@ type Log struct {
 	head *os.File
 	file *os.File // the newest log file
 	last head     // where this process left the log
+
+	// The head as it was last read or written, and as it is read now.
+	said, now [headLen]byte
 
 	later []Record    // of Soon, scrubbed
 	timer *time.Timer // nil: nothing will write them but the next record, or Close
@@ -215,22 +217,6 @@ func (l *Log) write(rs []Record) error {
 		}
 	}
 	return l.setHead(next)
-}
-
-// encode makes the line of a record; one that is too long loses its receipt.
-func (l *Log) encode(r Record) (line []byte, hash string, err error) {
-	body, err := json.Marshal(r)
-	if err == nil && len(body) > maxLine/2 {
-		r.Receipt, r.Reason = nil, shorten(r.Reason+" (the receipt was too long to be kept)", maxText)
-		body, err = json.Marshal(r)
-	}
-	if err != nil {
-		return nil, "", err
-	}
-	hash = l.seal.sum(body)
-	line = append(body[:len(body)-1], hashKey...)
-	line = append(line, hash...)
-	return append(line, "\"}\n"...), hash, nil
 }
 
 // begin starts the next file; the chain goes on in it.
