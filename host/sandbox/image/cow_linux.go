@@ -91,6 +91,9 @@ type memory struct {
 
 	looked  bool     // since the last reset
 	known   bool     // the kernel said which pages are private
+	listed  bool     // private is all that are, but for what the guest does now
+	quiet   bool     // it has not made one more
+	before  faults   // when it began
 	private []region // of reserved, by address
 	pages   int      // in them
 	changed []int    // offsets of pages that differ from the image
@@ -113,6 +116,23 @@ func (c *cow) allocate(most uint64) *memory {
 	_, m.err = unix.MmapPtr(c.fd, 0, p, uintptr(len(c.view)), unix.PROT_READ|unix.PROT_WRITE,
 		unix.MAP_PRIVATE|unix.MAP_FIXED|unix.MAP_NORESERVE)
 	return m
+}
+
+// faults are those of one thread so far.
+type faults struct {
+	known        bool
+	thread       int
+	minor, major int64
+}
+
+// threadFaults counts those of the calling thread, to which the goroutine must
+// be locked.
+func threadFaults() faults {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_THREAD, &u) != nil {
+		return faults{}
+	}
+	return faults{true, unix.Gettid(), u.Minflt, u.Majflt}
 }
 
 // Reallocate implements experimental.LinearMemory.
@@ -138,10 +158,34 @@ func (m *memory) Free() {
 
 func (m *memory) size() int { return m.used }
 
+// A page becomes a private copy by a fault of the thread that writes to it, be
+// it in the guest or, on its behalf, in the kernel (mm_account_fault in
+// mm/memory.c). Where a thread had none, the list of private pages stays what it
+// was: that is true for most calls of an instance that lives, and to ask the
+// kernel again takes longer than many of them. What the kernel does by itself
+// adds none to a mapping of a file; to anonymous memory it does (khugepaged), so
+// that memory beyond the image is always asked about.
+
+// begin marks the begin of what one thread does to the memory.
+func (m *memory) begin() { m.quiet, m.before = false, threadFaults() }
+
+// end marks its end.
+func (m *memory) end() {
+	m.quiet = m.before.known && m.before == threadFaults()
+	m.before = faults{}
+}
+
+// calm goes on with the list after what was done outside of a call.
+func (m *memory) calm() { m.listed, m.quiet = m.listed && m.quiet, false }
+
 // look finds the pages that differ from the image.
 func (m *memory) look() {
 	m.looked, m.pages, m.changed = true, 0, m.changed[:0]
-	m.private, m.known = m.cow.maps.private(m.private[:0], m.reserved[:m.used])
+	if !m.listed || !m.quiet || m.used != len(m.cow.view) {
+		m.private, m.known = m.cow.maps.private(m.private[:0], m.reserved[:m.used])
+		m.listed = m.known && m.used == len(m.cow.view)
+	}
+	m.quiet = false
 	if !m.known {
 		return
 	}
@@ -171,6 +215,7 @@ func (m *memory) reset() error {
 	}
 	m.looked = false
 	if !m.known || m.pages > maxPrivate {
+		m.listed = false
 		return unix.Madvise(m.reserved[:m.used], unix.MADV_DONTNEED)
 	}
 	for _, at := range m.changed {

@@ -46,6 +46,10 @@ func (m *memory) size() int { return len(m.buf) }
 
 const page = 4096
 
+func (m *memory) begin() {}
+func (m *memory) end()   {}
+func (m *memory) calm()  {}
+
 // reset copies the image back; the size was compared before.
 func (m *memory) reset() error {
 	copy(m.buf, m.image)

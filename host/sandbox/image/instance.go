@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"runtime"
 
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
@@ -89,6 +90,23 @@ func (b *Base) New(ctx context.Context, instantiate func(context.Context) (api.M
 	return in, nil
 }
 
+// Begin and End enclose what a guest does, and what host functions do to its
+// memory, where all of it happens on one thread, to which the goroutine is
+// locked: Reset then need not ask the kernel for pages that cannot be new.
+// Without them nothing is assumed.
+func (in *Instance) Begin() {
+	if in.mem != nil {
+		in.mem.begin()
+	}
+}
+
+// End belongs to Begin.
+func (in *Instance) End() {
+	if in.mem != nil {
+		in.mem.end()
+	}
+}
+
 // Reset brings the instance back to the image, with new randomness. After an
 // error the instance must be closed.
 func (in *Instance) Reset(ctx context.Context) error {
@@ -102,6 +120,12 @@ func (in *Instance) Reset(ctx context.Context) error {
 	}
 	for i, g := range in.state {
 		g.Set(in.base.img.State[i].Value)
+	}
+	if in.mem != nil && (len(in.base.img.Reseed) > 0 || in.reseed[1] != nil) {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		in.mem.begin()
+		defer func() { in.mem.end(); in.mem.calm() }()
 	}
 	return in.fresh(ctx)
 }
