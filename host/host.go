@@ -89,8 +89,13 @@ type Call struct {
 	// gate gives; what a caller does set can only narrow that.
 	Rights   policy.Rights
 	Progress func(abi.Progress) // may be nil
-	Receipt  func(abi.Receipt)  // may be nil; called before Invoke returns
+	Receipt  func(abi.Receipt)  // may be nil; called before Invoke returns, unless Later is set
 	Denied   func(Denied)       // may be nil; each refusal once, before Invoke returns
+	// Later, if not nil, is given what a tool has left to do when its answer is
+	// known: to clean its sandbox, to report its receipt. Whoever sets it runs each
+	// function once, soon, on any goroutine: the answer can go first. It must be
+	// safe for concurrent use, after Invoke has returned too.
+	Later func(func())
 
 	clock *clock // set by Invoke
 }
@@ -119,3 +124,8 @@ type Denied struct {
 	Final  bool        // no answer of a person can allow it
 	Allow  string      // the narrowest command that would allow it; empty when none can
 }
+
+// Interruptible is a Tool that knows of its next call whether it will return
+// by itself, soon after its context ends. Invoke waits for such a call without
+// leaving it behind.
+type Interruptible interface{ Interruptible() bool }

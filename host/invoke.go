@@ -106,23 +106,15 @@ type outcome struct {
 	err error
 }
 
-// call runs the tool, and leaves it behind if it does not mind its context.
+// call runs the tool, and leaves it behind if it does not mind its context. One
+// that does is run in place: a goroutine of its own would wake two threads.
 func (r *Registry) call(ctx context.Context, e *entry, t *trial) abi.Result {
-	done := make(chan outcome, 1)
 	c := t.guarded()
-	go func() {
-		var o outcome
-		defer func() {
-			if p := recover(); p != nil {
-				o = outcome{err: panicError{p}}
-				if r.opt.Log != nil {
-					r.opt.Log.Error("a tool panicked", "tool", e.spec.Name, "panic", p, "stack", string(debug.Stack()))
-				}
-			}
-			done <- o
-		}()
-		o.res, o.err = e.tool.Call(ctx, c)
-	}()
+	if i, ok := e.tool.(Interruptible); ok && i.Interruptible() {
+		return result(ctx, e.spec, r.run(ctx, e, c))
+	}
+	done := make(chan outcome, 1)
+	go func() { done <- r.run(ctx, e, c) }()
 	select {
 	case o := <-done:
 		return result(ctx, e.spec, o)
@@ -136,6 +128,20 @@ func (r *Registry) call(ctx context.Context, e *entry, t *trial) abi.Result {
 	case <-late.C:
 		return interrupted(ctx, e.spec)
 	}
+}
+
+// run calls the tool; a panic is an error.
+func (r *Registry) run(ctx context.Context, e *entry, c Call) (o outcome) {
+	defer func() {
+		if p := recover(); p != nil {
+			o = outcome{err: panicError{p}}
+			if r.opt.Log != nil {
+				r.opt.Log.Error("a tool panicked", "tool", e.spec.Name, "panic", p, "stack", string(debug.Stack()))
+			}
+		}
+	}()
+	o.res, o.err = e.tool.Call(ctx, c)
+	return o
 }
 
 // result turns what a tool returned into a Result.
@@ -184,7 +190,7 @@ func (t *trial) guarded() Call {
 			}
 		}
 	}
-	if receipt := c.Receipt; receipt != nil {
+	if receipt := c.Receipt; receipt != nil && c.Later == nil {
 		c.Receipt = func(rc abi.Receipt) {
 			if !t.ended() {
 				receipt(rc)

@@ -68,6 +68,7 @@ func (p *Plugin) describe(ctx context.Context) ([]byte, error) {
 	if err == nil {
 		out, err = in.describe(cctx, c)
 		c.unlink(cctx, err != nil)
+		in.used(c)
 		prog.put(cctx, c, in, err != nil)
 	}
 	c.end(err)

@@ -84,6 +84,7 @@ func (c *call) link(ctx context.Context, module string) (*instance, error) {
 // unlink gives the instances of linked modules back.
 func (c *call) unlink(ctx context.Context, failed bool) {
 	for _, in := range c.linked {
+		in.used(c)
 		in.program.put(ctx, c, in, failed || c.broken)
 	}
 	c.linked = nil

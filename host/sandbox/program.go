@@ -147,6 +147,9 @@ func (g *program) get(ctx context.Context, c *call) (in *instance, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if in.img != nil {
+		in.img.Begin()
+	}
 	if err = c.fuel.Arm(in.mod); err == nil && c.tape != nil {
 		err = in.seed(ctx, c.tape)
 	}
@@ -178,20 +181,33 @@ func (g *program) start(ctx context.Context, c *call) (*instance, error) {
 	return g.instance(mod, nil), nil
 }
 
-// put gives an instance back. failed: it trapped, or was stopped in the middle.
+// put gives an instance back that was used. failed: it trapped, or was stopped
+// in the middle.
 func (g *program) put(ctx context.Context, c *call, in *instance, failed bool) {
-	c.receipt.Memory = max(c.receipt.Memory, int64(in.mod.Memory().Size()))
 	if in.img != nil {
 		if n, err := in.img.Touched(); err == nil {
+			c.mu.Lock()
 			c.receipt.Pages = max(c.receipt.Pages, int64(n))
+			c.mu.Unlock()
 		}
 	}
 	ctx = context.WithoutCancel(ctx)
-	if g.pool == nil {
+	switch {
+	case g.pool == nil:
 		in.mod.Close(ctx)
-		return
+	case c.from.Later != nil && !failed: // nobody waits
+		g.pool.PutClean(ctx, in)
+	default:
+		g.pool.Put(ctx, in, failed)
 	}
-	g.pool.Put(ctx, in, failed)
+}
+
+// used ends the guest's turn in the instance, on the thread that it ran on.
+func (in *instance) used(c *call) {
+	c.receipt.Memory = max(c.receipt.Memory, int64(in.mod.Memory().Size()))
+	if in.img != nil {
+		in.img.End()
+	}
 }
 
 // instance is one sandbox. It serves one call at a time.

@@ -65,6 +65,7 @@ func TestWaitingForAPersonDoesNotCount(t *testing.T) {
 	begin := time.Now()
 	waited := func() time.Duration { return min(time.Since(begin), 150*time.Millisecond) }
 	ctx, w := startWatch(t.Context(), 50*time.Millisecond, waited)
+	w.arm()
 	defer w.stop()
 	<-ctx.Done()
 	if d := time.Since(begin); d < 200*time.Millisecond {

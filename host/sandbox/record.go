@@ -270,7 +270,10 @@ func (p *Plugin) Replay(ctx context.Context, rec *Recording) error {
 		return err
 	}
 	t := &tape{rec: rec, replay: true}
-	_, err = p.enter(ctx, prog, host.Call{Tool: rec.Tool, Args: rec.Args}, t)
+	_, rest, err := p.enter(ctx, prog, host.Call{Tool: rec.Tool, Args: rec.Args}, t)
+	if rest != nil {
+		rest()
+	}
 	var diff *Difference
 	if errors.As(err, &diff) {
 		return diff

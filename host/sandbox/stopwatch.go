@@ -7,7 +7,8 @@ import (
 )
 
 // stopwatch is the time of one call: a context that ends when the limit is
-// used up. What the host waits for a person does not count.
+// used up, once the watch is armed; before that, who runs the guest asks it
+// (expired). What the host waits for a person does not count.
 type stopwatch struct {
 	limit  time.Duration
 	start  time.Time
@@ -23,11 +24,17 @@ type stopwatch struct {
 // far; it must be safe for concurrent use. Stop the watch in the end.
 func startWatch(ctx context.Context, limit time.Duration, waited func() time.Duration) (context.Context, *stopwatch) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	w := &stopwatch{limit: limit, start: time.Now(), waited: waited, cancel: cancel, ctx: ctx}
+	return ctx, &stopwatch{limit: limit, start: time.Now(), waited: waited, cancel: cancel, ctx: ctx}
+}
+
+// arm starts the timer, for what may wait: the guest itself is stopped by its
+// fuel. A timer can wake a thread, which most calls of a guest do without.
+func (w *stopwatch) arm() {
 	w.mu.Lock()
-	w.timer = time.AfterFunc(limit, w.fire)
-	w.mu.Unlock()
-	return ctx, w
+	defer w.mu.Unlock()
+	if w.timer == nil {
+		w.timer = time.AfterFunc(max(w.left(), time.Millisecond), w.fire)
+	}
 }
 
 // left is what remains of the limit.
@@ -70,7 +77,9 @@ func (w *stopwatch) err() error {
 
 func (w *stopwatch) stop() {
 	w.mu.Lock()
-	w.timer.Stop()
+	if w.timer != nil {
+		w.timer.Stop()
+	}
 	w.mu.Unlock()
 	w.cancel(context.Canceled)
 }

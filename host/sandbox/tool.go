@@ -34,6 +34,16 @@ func (t *tool) Spec() host.Spec {
 // Needs is what the manifest asks for: no call of the tool has more.
 func (t *tool) Needs() policy.Grants { return t.plugin.needs }
 
+// Interruptible: a guest is stopped within a slice of its fuel, and what the
+// host does for one without needs waits for nothing. To make it ready may take
+// long.
+func (t *tool) Interruptible() bool {
+	p := t.plugin
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ready != nil && p.needs.Nothing()
+}
+
 // Call runs the tool in a sandbox of its own.
 func (t *tool) Call(ctx context.Context, c host.Call) (abi.Result, error) {
 	c.Tool = t.decl.Name
@@ -44,7 +54,8 @@ func (p *Plugin) call(ctx context.Context, from host.Call) (res abi.Result, err 
 	if err := p.hold(); err != nil {
 		return res, err
 	}
-	defer p.calls.Done()
+	left := p.calls.Done // what is left to do
+	defer func() { left() }()
 	if err := p.reentry(ctx); err != nil {
 		return res, err
 	}
@@ -55,14 +66,27 @@ func (p *Plugin) call(ctx context.Context, from host.Call) (res abi.Result, err 
 	if len(from.Args) == 0 {
 		from.Args = []byte("{}")
 	}
-	return p.enter(ctx, prog, from, tapeOf(ctx))
+	t := tapeOf(ctx)
+	res, rest, err := p.enter(ctx, prog, from, t)
+	if rest != nil {
+		left = func() { defer p.calls.Done(); rest() }
+	}
+	if err != nil {
+		return abi.Result{}, fmt.Errorf("plugin %q: %w", p.pkg.Manifest.Name, err)
+	}
+	if from.Later != nil && t == nil {
+		from.Later(left)
+		left = func() {}
+	}
+	return res, nil
 }
 
-// enter runs one call from its place in the queue to its receipt.
-func (p *Plugin) enter(ctx context.Context, prog *program, from host.Call, t *tape) (res abi.Result, err error) {
+// enter runs one call from its place in the queue to its result. rest gives the
+// instance and the place back, and reports the receipt; it may be nil.
+func (p *Plugin) enter(ctx context.Context, prog *program, from host.Call, t *tape) (res abi.Result, rest func(), err error) {
 	wait := &call{plugin: p}
 	if err := wait.enter(ctx); err != nil {
-		return res, err
+		return res, nil, err
 	}
 	runtime.LockOSThread() // its processor time is the call's
 	defer runtime.UnlockOSThread()
@@ -72,28 +96,37 @@ func (p *Plugin) enter(ctx context.Context, prog *program, from host.Call, t *ta
 	if t != nil && !t.replay {
 		t.rec.Args = from.Args
 	}
-	defer c.leave()
 	in, err := prog.get(cctx, c)
 	if err == nil {
 		res, err = in.invoke(cctx, c, from.Tool, from.Args)
 		c.unlink(cctx, err != nil)
-		prog.put(cctx, c, in, err != nil)
+		in.used(c)
 	}
 	if err == nil && t != nil {
 		err = t.full
 	}
 	err = c.outOfMemory(err)
-	receipt := c.end(err)
-	if t != nil {
-		t.finish(receipt, res, err)
+	c.end(err)
+	return res, func() {
+		defer c.leave()
+		if in != nil {
+			prog.put(cctx, c, in, err != nil)
+		}
+		c.report(res, err)
+	}, err
+}
+
+// report hands over the receipt of a call that is over.
+func (c *call) report(res abi.Result, err error) {
+	c.mu.Lock()
+	receipt := c.receipt
+	c.mu.Unlock()
+	if c.tape != nil {
+		c.tape.finish(receipt, res, err)
 	}
-	if from.Receipt != nil {
-		from.Receipt(receipt)
+	if c.from.Receipt != nil {
+		c.from.Receipt(receipt)
 	}
-	if err != nil {
-		return abi.Result{}, fmt.Errorf("plugin %q: %w", p.pkg.Manifest.Name, err)
-	}
-	return res, nil
 }
 
 // outOfMemory names the limit behind a trap. A guest whose memory may not grow

@@ -111,6 +111,19 @@ func (p *Pool[T]) Put(ctx context.Context, in T, failed bool) {
 	}
 }
 
+// PutClean takes an instance back that did not fail, and cleans it at once: for
+// callers that nobody waits for.
+func (p *Pool[T]) PutClean(ctx context.Context, in T) {
+	p.mu.Lock()
+	keep := !p.closed && len(p.clean)+len(p.dirty) < p.max()
+	p.mu.Unlock()
+	if keep {
+		p.add(ctx, in, in.Reset(ctx))
+	} else {
+		in.Close(ctx)
+	}
+}
+
 // An instance lies for a while before the worker cleans it: a caller that comes
 // back at once cleans it itself, without waiting for another thread. As long as
 // callers do, the worker, whose timer wakes a thread too, comes ever less often.
