@@ -14,11 +14,11 @@ import (
 // direct carries out the plain call of a tool for a client that shook hands:
 // mcp-go would read the message five times and the answer twice. ok is false
 // for everything that is more than that, which goes the long way.
-func (b *Bridge) direct(ctx context.Context, c *stdioClient, m message) (answer any, ok bool) {
+func (b *Bridge) direct(ctx context.Context, c *stdioClient, m message, after *later) (answer any, ok bool) {
 	if m.method != string(mcp.MethodToolsCall) || !c.Initialized() || mcp.IsModernProtocol(c.ProtocolVersion()) || len(m.params) == 0 || m.params[0] != '{' {
 		return nil, false
 	}
-	var q request
+	q := request{later: after}
 	plain := true
 	err := each(m.params, func(key string, value json.RawMessage) error {
 		switch {

@@ -168,6 +168,7 @@ type request struct {
 	token any // of progress; nil: the client does not want it
 	peer  *peer
 	steps *reporter // nil: made from token
+	later *later    // nil: nothing may follow the answer
 }
 
 // call carries one tools/call out for mcp-go.
@@ -205,6 +206,9 @@ func (b *Bridge) invoke(ctx context.Context, q request) (res abi.Result, refused
 	x := q.peer.exchange
 	if x != nil {
 		x.call = c.ID
+	}
+	if q.later != nil {
+		c.Later = q.later.add
 	}
 	if b.opt.Prepare != nil {
 		b.opt.Prepare(&c)

@@ -20,6 +20,7 @@ const maxQueued = 1024 // notifications that wait for one client
 type stdioClient struct {
 	notes chan mcp.JSONRPCNotification
 	ready atomic.Bool
+	waits func() // somebody is about to wait for an answer: read on
 
 	out struct {
 		sync.Mutex
@@ -133,6 +134,7 @@ func (c *stdioClient) ask(ctx context.Context, method string, params any) (json.
 	if err := c.write(map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params}); err != nil {
 		return nil, err
 	}
+	c.waits()
 	var raw json.RawMessage
 	select {
 	case raw = <-answer:

@@ -42,6 +42,9 @@ func (b *Bridge) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 		b: b, c: c, ctx: b.srv.WithContext(ctx, c), in: bufio.NewReaderSize(in, 64<<10),
 		lead: make(chan struct{}, 1), failed: make(chan error, 1), running: map[string]context.CancelFunc{},
 	}
+	s.turn.pass = s.pass
+	defer s.turn.stop()
+	c.waits = s.turn.yield
 	go c.announce(ctx)
 	s.lead <- struct{}{}
 	go s.work()
@@ -62,8 +65,9 @@ func (b *Bridge) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 }
 
 // stream is the exchange with one client. The goroutine that reads a request
-// carries it out, and another one reads on: to hand a message over costs more
-// than many a tool does.
+// carries it out, and reads on after it: to hand either over to another one
+// costs more than many a tool does. Where more requests have come meanwhile, or
+// one takes long, another goroutine reads on beside it.
 type stream struct {
 	b      *Bridge
 	c      *stdioClient
@@ -72,6 +76,7 @@ type stream struct {
 	lead   chan struct{} // who has it reads
 	failed chan error
 	idle   atomic.Int64 // goroutines that wait for lead
+	turn   turn
 
 	requests sync.WaitGroup
 	mu       sync.Mutex
@@ -90,18 +95,31 @@ func (s *stream) work() {
 			return
 		}
 		s.idle.Add(-1)
-		do := s.next()
-		if do == nil {
-			return
+		for kept := true; kept; {
+			do := s.next()
+			if do == nil {
+				return
+			}
+			if s.in.Buffered() > 0 {
+				s.pass()
+				do()
+				break
+			}
+			number := s.turn.begin()
+			do()
+			kept = s.turn.end(number)
 		}
-		s.lead <- struct{}{}
-		if s.idle.Load() == 0 {
-			go s.work()
-		}
-		do()
 		if s.idle.Load() >= maxIdle {
 			return
 		}
+	}
+}
+
+// pass lets another goroutine read.
+func (s *stream) pass() {
+	s.lead <- struct{}{}
+	if s.idle.Load() == 0 {
+		go s.work()
 	}
 }
 
@@ -159,7 +177,9 @@ func (s *stream) take(line []byte) (do func(), err error) {
 	}
 	return func() {
 		defer end()
-		answer, ok := s.b.direct(ctx, s.c, m)
+		var after later
+		defer after.run() // the answer goes first
+		answer, ok := s.b.direct(ctx, s.c, m, &after)
 		if !ok {
 			if r := s.b.srv.HandleMessage(ctx, line); r != nil {
 				answer = r
