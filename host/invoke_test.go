@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -274,5 +275,65 @@ func BenchmarkInvoke(b *testing.B) {
 		if res := r.Invoke(b.Context(), c); res.IsError {
 			b.Fatal(res.Text())
 		}
+	}
+}
+
+// interruptible is a tool that says so of itself.
+type interruptible struct {
+	fake
+	yes bool
+}
+
+func (i *interruptible) Interruptible() bool { return i.yes }
+
+// TestInterruptible: such a call runs on its caller's goroutine, and fails as
+// others do.
+func TestInterruptible(t *testing.T) {
+	for _, yes := range []bool{true, false} {
+		i := &interruptible{*builtin("Read"), yes}
+		caller, runner := goroutine(), ""
+		i.call = func(context.Context, Call) (abi.Result, error) {
+			runner = goroutine()
+			return abi.Text("ok"), nil
+		}
+		r := registry(t, Options{}, i)
+		if call(t, r, "Read", `{}`); (runner == caller) != yes {
+			t.Errorf("interruptible %v: it ran on %s, called from %s", yes, runner, caller)
+		}
+		i.call = func(context.Context, Call) (abi.Result, error) { panic("boom") }
+		if res := call(t, r, "Read", `{}`); !res.IsError || !strings.Contains(res.Text(), "failed inside and did not finish (panic: boom)") {
+			t.Errorf("%q", res.Text())
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		i.call = func(ctx context.Context, _ Call) (abi.Result, error) { cancel(); return abi.Result{}, ctx.Err() }
+		if res := r.Invoke(ctx, Call{Tool: "Read"}); !strings.Contains(res.Text(), "was interrupted while it ran") {
+			t.Errorf("%q", res.Text())
+		}
+	}
+}
+
+// goroutine names the one that calls it.
+func goroutine() string {
+	var b [64]byte
+	name, _, _ := strings.Cut(string(b[:runtime.Stack(b[:], false)]), " [")
+	return name
+}
+
+// TestReceiptLater: a receipt that comes with what is left to do is not lost.
+func TestReceiptLater(t *testing.T) {
+	f := builtin("Read")
+	f.call = func(_ context.Context, c Call) (abi.Result, error) {
+		c.Later(func() { c.Receipt(abi.Receipt{Tool: "Read"}) })
+		return abi.Text("ok"), nil
+	}
+	r := registry(t, Options{}, f)
+	var left []func()
+	var got []abi.Receipt
+	r.Invoke(t.Context(), Call{Tool: "Read", Later: func(f func()) { left = append(left, f) }, Receipt: func(rc abi.Receipt) { got = append(got, rc) }})
+	if len(left) != 1 || len(got) != 0 {
+		t.Fatal(len(left), got)
+	}
+	if left[0](); len(got) != 1 {
+		t.Error("the receipt is lost")
 	}
 }

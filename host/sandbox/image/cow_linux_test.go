@@ -2,6 +2,7 @@ package image
 
 import (
 	"bytes"
+	"runtime"
 	"testing"
 	"unsafe"
 
@@ -90,5 +91,84 @@ func TestManyRegions(t *testing.T) {
 	}
 	if !ok || len(named) != pages/2 {
 		t.Errorf("%d pages, %v", len(named), ok)
+	}
+}
+
+// Between Begin and End the kernel is not asked where nothing can be new: what
+// a call wrote is found all the same, whatever it wrote before.
+func TestQuietCallsAreReset(t *testing.T) {
+	img := bytes.Repeat([]byte{0xa5, 0, 7}, 1<<20/3)
+	img = append(img[:len(img)/65536*65536:len(img)/65536*65536], make([]byte, 1<<16)...)
+	c, err := newCOW(img)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.close()
+	m := c.allocate(uint64(len(img)))
+	defer m.Free()
+	mem := m.Reallocate(uint64(len(img)))
+	if m.look(); !m.known {
+		t.Skip("this kernel has no PAGEMAP_SCAN")
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	asked := 0
+	for round := range 400 {
+		m.begin()
+		for i := range 3 {
+			at := (round/20*7 + i*11) % (len(mem) / page) // new pages every 20 rounds
+			mem[at*page+round]++
+		}
+		m.end()
+		if !m.quiet {
+			asked++
+		}
+		n, err := m.touched()
+		if err != nil || n != 3 {
+			t.Fatalf("round %d: %d pages, %v", round, n, err)
+		}
+		if err := m.reset(); err != nil || !bytes.Equal(mem, img) {
+			t.Fatalf("round %d: the memory is not the image (%v)", round, err)
+		}
+	}
+	if asked < 20 || asked > 200 {
+		t.Errorf("the kernel was asked in %d of 400 rounds; pages were new in 20", asked)
+	}
+	// What another thread wrote is never assumed away.
+	m.begin()
+	done := make(chan struct{})
+	go func() {
+		runtime.LockOSThread() // and so on a thread of its own
+		mem[len(mem)-1]++
+		m.end()
+		close(done)
+	}()
+	<-done
+	if m.quiet {
+		t.Error("the end on another thread counts")
+	}
+	if n, _ := m.touched(); n != 1 {
+		t.Errorf("%d pages of another thread are found", n)
+	}
+}
+
+// Memory beyond the image is the kernel's to fill, without a fault of anybody.
+func TestGrownMemoryIsAlwaysAsked(t *testing.T) {
+	c, err := newCOW(make([]byte, 1<<16))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.close()
+	m := c.allocate(1 << 20)
+	defer m.Free()
+	m.Reallocate(1 << 20)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for range 3 {
+		m.begin()
+		m.end()
+		if m.look(); m.listed {
+			t.Fatal("the list is kept")
+		}
 	}
 }
