@@ -4,10 +4,15 @@ import (
 	"bytes"
 	"os"
 	"strconv"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
+
+// dieWithHost has the kernel end a program whose host was killed and could end
+// nobody. Its children are not: theirs is the end of their input.
+func dieWithHost(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGKILL }
 
 func awaitZombie(pid int) bool {
 	for {

@@ -26,10 +26,14 @@ func (g group) prepare(cmd *exec.Cmd) {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
 	cmd.SysProcAttr.Setsid = true
+	dieWithHost(cmd.SysProcAttr)
 	if g.mark != "" {
 		cmd.Env = append(cmd.Env, jobVariable+g.mark)
 	}
 }
+
+func (*group) adopt(*exec.Cmd) {}
+func (*group) release()        {}
 
 // jobVariable tells a program's children apart from everybody else's.
 const jobVariable = "ELFHOST_JOB="

@@ -40,8 +40,8 @@ func (j *Job) launch(p Program) error {
 	if j.out, err = newOutput(p, func() { j.end(func(e *Exit) { e.LogFull = true }) }); err != nil {
 		return err
 	}
-	// The kernel ends a sandbox when the thread that started it ends: that thread
-	// is kept for the job's life.
+	// The kernel ends the program when the thread that started it ends, by which
+	// it dies with a host that is killed: that thread is kept for the job's life.
 	var readers []*os.File
 	var streams sync.WaitGroup
 	started, timer := make(chan error), make(chan *time.Timer, 1)
@@ -50,8 +50,12 @@ func (j *Job) launch(p Program) error {
 		defer runtime.UnlockOSThread()
 		var err error
 		readers, err = j.begin(p)
+		if err == nil {
+			j.group.adopt(j.cmd)
+		}
 		started <- err
 		if err == nil {
+			defer j.group.release()
 			j.reap(&streams, readers, <-timer)
 		}
 	}()
