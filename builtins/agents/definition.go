@@ -20,6 +20,7 @@ type Definition struct {
 	Name        string    `json:"name"`
 	Description string    `json:"description,omitempty"`
 	Model       string    `json:"model,omitempty"`
+	Effort      string    `json:"effort,omitempty"`
 	Tools       []string  `json:"allowedTools,omitempty"` // nil: the usual ones
 	Without     []string  `json:"disallowedTools,omitempty"`
 	Mode        host.Mode `json:"permissionMode,omitempty"`
@@ -84,7 +85,7 @@ func (d *Definition) text(f frontmatter.Fields, key string, most int) string {
 	return plain.Line(s, most)
 }
 
-// chooses reads model and mode. Names of models that only one vendor's agent
+// chooses reads model, effort and mode. Names of models that only one vendor's agent
 // knows mean the parent's model.
 func (d *Definition) chooses(f frontmatter.Fields) {
 	switch m := d.text(f, "model", 200); m {
@@ -93,6 +94,15 @@ func (d *Definition) chooses(f frontmatter.Fields) {
 		d.warn("the model %q is not written as provider/name; the caller's model is used", m)
 	default:
 		d.Model = m
+	}
+	switch e := strings.ToLower(d.text(f, "effort", 40)); e {
+	case "", "default", "inherit":
+	case "none", "low", "medium", "high":
+		d.Effort = e
+	case "xhigh", "max": // other agents have more of them
+		d.Effort = "high"
+	default:
+		d.warn("there is no effort %q: it is one of none, low, medium, high; the caller's is used", e)
 	}
 	switch m := d.text(f, "permissionMode", 40); m {
 	case "":
@@ -223,6 +233,9 @@ func (d Definition) apply(s *agent.Spawn) error {
 	s.Agent, s.Name, s.System = d.Name, d.Name, d.Text
 	if s.Model == "" {
 		s.Model = d.Model
+	}
+	if s.Effort == "" {
+		s.Effort = d.Effort
 	}
 	if d.Steps > 0 && (s.Steps == 0 || d.Steps < s.Steps) {
 		s.Steps = d.Steps

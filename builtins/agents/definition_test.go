@@ -72,6 +72,14 @@ func TestDefinitionForms(t *testing.T) {
 			return slices.Equal(d.Tools, []string{"ListDir", "Edit", "spawn_agent"}) && d.Model == "" && len(d.Warnings) == 1
 		}},
 		"bad mode": {"---\npermissionMode: root\n---\nx", func(d Definition) bool { return strings.Contains(d.Problem, "no permission mode") }},
+		"effort": {"---\neffort: High\n---\nx", func(d Definition) bool {
+			s, err := d.Request("")
+			return s.Effort == "high" && err == nil && d.Warnings == nil
+		}},
+		"most": {"---\neffort: max\n---\nx", func(d Definition) bool { return d.Effort == "high" && d.Warnings == nil }},
+		"bad effort": {"---\neffort: lots\n---\nx", func(d Definition) bool {
+			return d.Effort == "" && d.Problem == "" && len(d.Warnings) == 1 && strings.Contains(d.Warnings[0], "none, low, medium, high")
+		}},
 		"bad rule": {"---\ntools: [\"Bash(git\", Read]\n---\nx", func(d Definition) bool { return slices.Equal(d.Tools, []string{"Read"}) && len(d.Warnings) == 1 }},
 		"bad servers": {"---\nmcpServerIds: {a: b}\ndirectMcpServers: [x, {name: y}]\n---\nx", func(d Definition) bool {
 			return d.Servers != nil && len(d.Servers) == 0 && d.Direct == nil && len(d.Warnings) == 3

@@ -21,6 +21,7 @@ import (
 type acpFlags struct {
 	sessionFlags
 	model        string
+	effort       string
 	maxSteps     int
 	maxCost      float64
 	ownTerminals bool
@@ -44,6 +45,7 @@ The editor chooses the folder; ` + "`elfhost acp config CLIENT`" + ` prints what
 	fl.StringVar(&f.mode, "mode", "", "plan, ask, acceptEdits or auto; the editor can change it")
 	fl.StringVar(&f.dialect, "dialect", "acp", "names and parameters of tools: acp or tinyelf")
 	fl.StringVarP(&f.model, "model", "m", "", "provider/name of the model, or a provider's name; the editor can change it")
+	fl.StringVar(&f.effort, "effort", "", "how much the model thinks: none, low, medium, high, or default for its own; the editor can change it")
 	fl.StringSliceVar(&f.tools, "tools", nil, "offer these tools only")
 	fl.StringArrayVar(&f.allow, "allow", nil, "allow a rule or a plugin's grant in these sessions: 'Shell(git status:*)'")
 	fl.StringArrayVar(&f.plugins, "plugin", nil, "load the plugin in this folder (elf.toml, plugin.wasm)")
@@ -63,6 +65,10 @@ func (f *acpFlags) run(ctx context.Context, s streams) error {
 	if err := checkLimits(f.maxSteps, f.maxCost); err != nil {
 		return err
 	}
+	effort, err := effortOf(f.effort)
+	if err != nil {
+		return err
+	}
 	if term.IsTerminal(s.in) {
 		fmt.Fprintln(s.err, "elfhost: an editor starts this and speaks with it: `elfhost acp config CLIENT` prints what it needs. Ctrl-C leaves.")
 	}
@@ -77,7 +83,7 @@ func (f *acpFlags) run(ctx context.Context, s streams) error {
 	defer signal.Stop(pipe)
 	e := app.Editor{
 		Session: app.Options{
-			Mode: host.Mode(f.mode), Dialect: f.dialect, Model: f.model, Tools: f.tools, Plugins: f.plugins, Allow: f.allow,
+			Mode: host.Mode(f.mode), Dialect: f.dialect, Model: f.model, Effort: effort, Tools: f.tools, Plugins: f.plugins, Allow: f.allow,
 			OwnTerminals: f.ownTerminals, Compiler: self,
 		},
 		NoInput: f.noInput, Limits: agent.Limits{Steps: f.maxSteps, Cost: f.maxCost},

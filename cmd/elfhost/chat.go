@@ -16,6 +16,7 @@ import (
 type chatFlags struct {
 	sessionFlags
 	model    string
+	effort   string
 	kept     app.Kept
 	maxSteps int
 	maxCost  float64
@@ -36,6 +37,7 @@ without any escape sequence; NO_COLOR takes the colours alone.`,
 	f.register(c)
 	fl := c.Flags()
 	fl.StringVarP(&f.model, "model", "m", "", "provider/name of the model, or a provider's name")
+	fl.StringVar(&f.effort, "effort", "", "how much the model thinks: none, low, medium, high, or default for its own")
 	fl.IntVar(&f.maxSteps, "max-steps", 0, "requests to the model in one turn at the most")
 	fl.Float64Var(&f.maxCost, "max-cost", 0, "US dollars of one turn at the most; the model's price must be known")
 	fl.BoolVarP(&f.kept.Continue, "continue", "c", false, "go on with the last session of this folder")
@@ -52,6 +54,10 @@ func (f *chatFlags) run(ctx context.Context, s streams) error {
 	if err := checkLimits(f.maxSteps, f.maxCost); err != nil {
 		return err
 	}
+	effort, err := effortOf(f.effort)
+	if err != nil {
+		return err
+	}
 	style := term.StyleOf(s.out, os.Getenv)
 	return chat.Run(ctx, chat.Options{
 		In: s.in, Out: s.out, Style: style, Kept: f.kept, Model: f.model,
@@ -61,7 +67,7 @@ func (f *chatFlags) run(ctx context.Context, s streams) error {
 			if mode != "" {
 				flags.mode = string(mode)
 			}
-			return flags.session(ctx, s, app.Options{Model: f.model, Kept: kept, Approver: approver, Follow: true})
+			return flags.session(ctx, s, app.Options{Model: f.model, Effort: effort, Kept: kept, Approver: approver, Follow: true})
 		},
 	})
 }

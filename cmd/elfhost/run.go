@@ -23,11 +23,11 @@ import (
 
 type runFlags struct {
 	sessionFlags
-	model, format, schema string
-	maxSteps              int
-	maxCost               float64
-	receipts              bool
-	kept                  app.Kept
+	model, effort, format, schema string
+	maxSteps                      int
+	maxCost                       float64
+	receipts                      bool
+	kept                          app.Kept
 }
 
 func runVerb(s streams) *cobra.Command {
@@ -54,6 +54,7 @@ func (f *runFlags) flags(c *cobra.Command) {
 	f.register(c)
 	fl := c.Flags()
 	fl.StringVarP(&f.model, "model", "m", "", "provider/name of the model, or a provider's name")
+	fl.StringVar(&f.effort, "effort", "", "how much the model thinks: none, low, medium, high, or default for its own")
 	fl.StringVar(&f.format, "output-format", "text", "text, json (one object) or stream-json (a line an event; see `elfhost schema events`)")
 	fl.StringVar(&f.schema, "json-schema", "", "the final answer must fit the JSON Schema in this file")
 	fl.IntVar(&f.maxSteps, "max-steps", 0, "requests to the model at the most")
@@ -63,6 +64,18 @@ func (f *runFlags) flags(c *cobra.Command) {
 	fl.BoolVar(&f.kept.Fork, "fork", false, "with -c or -r: go on with a copy, and leave the session as it is")
 	fl.BoolVar(&f.kept.Not, "no-session", false, "write nothing of this session down")
 	fl.BoolVar(&f.receipts, "receipts", false, "show the receipts of sandboxed calls")
+}
+
+// effortOf reads --effort; nil: it was not given.
+func effortOf(word string) (*model.Effort, error) {
+	if word == "" {
+		return nil, nil
+	}
+	e, err := model.ParseEffort(word)
+	if err != nil {
+		return nil, fault.New("E1001", "", "--effort: %w", err)
+	}
+	return &e, nil
 }
 
 // checkLimits checks what flags say about them. What is no number would be
@@ -85,6 +98,10 @@ func (f *runFlags) run(ctx context.Context, s streams, prompt string) error {
 	if err := checkLimits(f.maxSteps, f.maxCost); err != nil {
 		return err
 	}
+	effort, err := effortOf(f.effort)
+	if err != nil {
+		return err
+	}
 	content, err := promptOf(s, prompt, f.kept.Continue || f.kept.Resume != "")
 	if err != nil {
 		return err
@@ -94,7 +111,7 @@ func (f *runFlags) run(ctx context.Context, s streams, prompt string) error {
 		return err
 	}
 	var w watch
-	a, err := f.session(ctx, s, app.Options{Model: f.model, Kept: f.kept})
+	a, err := f.session(ctx, s, app.Options{Model: f.model, Effort: effort, Kept: f.kept})
 	if err != nil {
 		return err
 	}

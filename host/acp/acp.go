@@ -79,6 +79,10 @@ type Session struct {
 	Model    func() Model
 	Models   func() []Model
 	SetModel func(ctx context.Context, name string) error
+	// Efforts are how much the model may be asked to think, SetEffort says it
+	// from the next prompt on.
+	Efforts   []string
+	SetEffort func(word string) error
 	// Notes are, once, what a person should know.
 	Notes func() []string
 	Close func(ctx context.Context) error
@@ -88,6 +92,7 @@ type Session struct {
 type Model struct {
 	Name   string
 	Window int64
+	Effort string // how much it thinks; "": as it does by itself
 }
 
 // Command is a slash command.

@@ -96,11 +96,27 @@ func (ses *session) choose(ctx context.Context, name string) error {
 }
 
 // The options of a session: mode and model once more, for clients that show
-// all choices in one way.
+// all choices in one way, and how much the model thinks.
 const (
-	optionMode  = "mode"
-	optionModel = "model"
+	optionMode   = "mode"
+	optionModel  = "model"
+	optionEffort = "effort"
 )
+
+// ownEffort is the choice that leaves the effort to the model.
+const ownEffort = "default"
+
+// efforts are the choices, and the one that holds.
+func (ses *session) efforts() (now sdk.SessionConfigValueId, all sdk.SessionConfigSelectOptionsUngrouped) {
+	all = append(all, sdk.SessionConfigSelectOption{Value: ownEffort, Name: "The model's own"})
+	for _, e := range ses.Efforts {
+		all = append(all, sdk.SessionConfigSelectOption{Value: sdk.SessionConfigValueId(e), Name: e})
+	}
+	if now = sdk.SessionConfigValueId(ses.Model().Effort); now == "" {
+		now = ownEffort
+	}
+	return now, all
+}
 
 func (ses *session) options() []sdk.SessionConfigOption {
 	modes := sdk.SessionConfigSelectOptionsUngrouped{}
@@ -113,9 +129,11 @@ func (ses *session) options() []sdk.SessionConfigOption {
 	for _, m := range now.AvailableModels {
 		models = append(models, sdk.SessionConfigSelectOption{Value: sdk.SessionConfigValueId(m.ModelId), Name: m.Name})
 	}
+	effort, efforts := ses.efforts()
 	return []sdk.SessionConfigOption{
 		option(optionMode, "Mode", sdk.SessionConfigOptionCategoryMode, sdk.SessionConfigValueId(state.CurrentModeId), modes),
 		option(optionModel, "Model", sdk.SessionConfigOptionCategoryModel, sdk.SessionConfigValueId(now.CurrentModelId), models),
+		option(optionEffort, "Effort", sdk.SessionConfigOptionCategoryThoughtLevel, effort, efforts),
 	}
 }
 
@@ -138,6 +156,10 @@ func (s *server) setOption(ctx context.Context, _ request, p *sdk.SetSessionConf
 		err = ses.switchTo(value)
 	case optionModel:
 		err = ses.choose(ctx, value)
+	case optionEffort:
+		if err = ses.SetEffort(clip(value, 40)); err != nil {
+			err = &Error{Invalid, err.Error()}
+		}
 	default:
 		err = invalid("there is no option %q", clip(string(p.ValueId.ConfigId), 100))
 	}

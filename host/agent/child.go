@@ -19,6 +19,10 @@ func (r *Runs) loop(ctx context.Context, up *scope, s Spawn) (*Loop, error) {
 	if err != nil {
 		return nil, err
 	}
+	effort, err := model.ParseEffort(s.Effort)
+	if err != nil {
+		return nil, err
+	}
 	parent := up.loop
 	child := *parent
 	child.Limits.Steps, child.Release, child.Brought = 0, nil, nil
@@ -40,6 +44,7 @@ func (r *Runs) loop(ctx context.Context, up *scope, s Spawn) (*Loop, error) {
 		child.System += "\n" + strings.TrimSpace(s.System) + "\n"
 	}
 	child.Agent = or(s.Agent, or(s.Name, "sub-agent"))
+	child.Effort = or(effort, child.Effort)
 	child.depth = parent.depth + 1
 	child.up = up.run
 	child.Limits = narrow(child.Limits, parent.Limits, s.Steps)

@@ -55,6 +55,7 @@ type Spawn struct {
 	Prompt     string
 	Agent      string        // a definition, resolved by Runs.Open
 	Model      string        // resolved by Runs.Open
+	Effort     string        // of its model, as model.ParseEffort reads it
 	Background bool          // Run.Wait is not needed; the parent is told at the end
 	Steps      int           // default 50; never more than the parent's
 	Time       time.Duration // after which it is cancelled; zero: never

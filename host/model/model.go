@@ -74,18 +74,6 @@ type Tool struct {
 	Input       json.RawMessage `json:"inputSchema"` // JSON Schema of an object
 }
 
-// Effort is how much a model may think before it answers.
-type Effort string
-
-// The efforts. EffortDefault leaves it to the model.
-const (
-	EffortDefault Effort = ""
-	EffortNone    Effort = "none"
-	EffortLow     Effort = "low"
-	EffortMedium  Effort = "medium"
-	EffortHigh    Effort = "high"
-)
-
 // Search configures a provider's own web search.
 type Search struct {
 	MaxUses int      // of one answer; zero: the provider's default

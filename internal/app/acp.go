@@ -15,6 +15,7 @@ import (
 	"github.com/elfhost/elfhost/host/acp"
 	"github.com/elfhost/elfhost/host/agent"
 	"github.com/elfhost/elfhost/host/archive"
+	"github.com/elfhost/elfhost/host/model"
 	"github.com/elfhost/elfhost/internal/config"
 	"github.com/elfhost/elfhost/internal/fault"
 )
@@ -67,7 +68,7 @@ func (e Editor) open(ctx context.Context, s acp.Setup) (*acp.Session, error) {
 	return &acp.Session{
 		ID: a.Session, Gate: a.Gate, Tools: a.Registry, Tree: a.Tree, Rights: a.Rights(),
 		Turn: t.turn, History: t.history, Usage: t.conversation.Usage, Commands: t.commands,
-		Model: t.answering, Models: a.knownModels, SetModel: t.choose, Notes: a.TakeNotes, Close: a.Close,
+		Model: t.answering, Models: a.knownModels, SetModel: t.choose, Efforts: efforts(), SetEffort: t.think, Notes: a.TakeNotes, Close: a.Close,
 	}, nil
 }
 
@@ -93,7 +94,25 @@ func (t *seat) chosen() Chosen {
 
 func (t *seat) answering() acp.Model {
 	c := t.chosen()
-	return acp.Model{Name: c.Name, Window: c.Info.Window}
+	return acp.Model{Name: c.Name, Window: c.Info.Window, Effort: string(c.Effort)}
+}
+
+func (t *seat) think(word string) error {
+	e, err := model.ParseEffort(word)
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.model.Effort = e
+	return nil
+}
+
+func efforts() (out []string) {
+	for _, e := range model.Efforts() {
+		out = append(out, string(e))
+	}
+	return out
 }
 
 func (t *seat) choose(ctx context.Context, name string) error {
@@ -103,6 +122,7 @@ func (t *seat) choose(ctx context.Context, name string) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	c.Effort = t.model.Effort
 	t.model = c
 	return nil
 }
@@ -185,6 +205,7 @@ func (t *seat) expand(ctx context.Context, prompt []abi.Content) (with Chosen, o
 		if other, err := t.app.Model(ctx, m); err != nil {
 			notes = append(notes, "the command asks for the model "+m+", which is not to be had: "+err.Error())
 		} else {
+			other.Effort = with.Effort
 			with = other
 		}
 	}

@@ -234,7 +234,7 @@ func TestModes(t *testing.T) {
 	for _, m := range r.Modes.AvailableModes {
 		modes = append(modes, string(m.Id))
 	}
-	if !slices.Equal(modes, []string{"plan", "ask", "acceptEdits", "auto"}) || r.Modes.CurrentModeId != "ask" || len(r.ConfigOptions) != 2 {
+	if !slices.Equal(modes, []string{"plan", "ask", "acceptEdits", "auto"}) || r.Modes.CurrentModeId != "ask" || len(r.ConfigOptions) != 3 {
 		t.Errorf("the modes are %q, now %q", modes, r.Modes.CurrentModeId)
 	}
 	if _, err := e.conn.SetSessionMode(e.ctx(), sdk.SetSessionModeRequest{SessionId: r.SessionId, ModeId: "yolo"}); code(err) != -32602 {
@@ -255,6 +255,24 @@ func TestModes(t *testing.T) {
 	set, err := e.conn.SetSessionConfigOption(e.ctx(), sdk.SetSessionConfigOptionRequest{ValueId: &sdk.SetSessionConfigOptionValueId{SessionId: r.SessionId, ConfigId: "mode", Value: "plan"}})
 	if err != nil || set.ConfigOptions[0].Select.CurrentValue != "plan" {
 		t.Errorf("the option mode: %+v, %v", set, err)
+	}
+	think := func(word string) (string, error) {
+		set, err := e.conn.SetSessionConfigOption(e.ctx(), sdk.SetSessionConfigOptionRequest{ValueId: &sdk.SetSessionConfigOptionValueId{SessionId: r.SessionId, ConfigId: "effort", Value: sdk.SessionConfigValueId(word)}})
+		if err != nil {
+			return "", err
+		}
+		return string(set.ConfigOptions[2].Select.CurrentValue), nil
+	}
+	if now := r.ConfigOptions[2].Select; now.CurrentValue != "default" || now.Category == nil || *now.Category != sdk.SessionConfigOptionCategoryThoughtLevel {
+		t.Errorf("the effort at the start: %+v", now)
+	}
+	for _, word := range []string{"high", "default"} {
+		if now, err := think(word); now != word || err != nil {
+			t.Errorf("the effort is %q: %v", now, err)
+		}
+	}
+	if _, err := think("lots"); code(err) != -32602 {
+		t.Errorf("an unknown effort: %v", err)
 	}
 }
 

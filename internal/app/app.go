@@ -25,6 +25,7 @@ import (
 	"github.com/elfhost/elfhost/host/archive"
 	"github.com/elfhost/elfhost/host/audit"
 	"github.com/elfhost/elfhost/host/mcp"
+	"github.com/elfhost/elfhost/host/model"
 	"github.com/elfhost/elfhost/host/policy"
 	"github.com/elfhost/elfhost/host/reach"
 	"github.com/elfhost/elfhost/host/sandbox"
@@ -38,14 +39,15 @@ import (
 type Options struct {
 	Dir      string // the workspace; "": the current folder
 	Mode     host.Mode
-	Dialect  string   // "tinyelf", "acp", or "" for what the configuration says
-	Model    string   // as --model names it; "": see Model
-	Tools    []string // names to keep; nil: all
-	Plugins  []string // folders with elf.toml and plugin.wasm, for this session alone
-	Allow    []string // rules and grants for this session alone, as `--allow` takes them
-	Session  string   // its name; "": a new random one
-	Kept     Kept     // whether it goes on with an earlier one, and is written down
-	Origin   string   // whose sessions these are, beside the folder; "": the person's at this machine
+	Dialect  string        // "tinyelf", "acp", or "" for what the configuration says
+	Model    string        // as --model names it; "": see Model
+	Effort   *model.Effort // of that model; nil: what the configuration says
+	Tools    []string      // names to keep; nil: all
+	Plugins  []string      // folders with elf.toml and plugin.wasm, for this session alone
+	Allow    []string      // rules and grants for this session alone, as `--allow` takes them
+	Session  string        // its name; "": a new random one
+	Kept     Kept          // whether it goes on with an earlier one, and is written down
+	Origin   string        // whose sessions these are, beside the folder; "": the person's at this machine
 	Env      func(string) string
 	Approver host.Approver // nil: a question is a denial
 	Log      *slog.Logger  // nil: nothing is logged

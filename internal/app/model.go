@@ -30,6 +30,7 @@ type Chosen struct {
 	Price  *model.Price // nil: not known
 	Priced string       // when Price was published, or "config.toml"; "": it costs nothing
 	Format host.Format  // of tools' schemas, as its provider wants them
+	Effort model.Effort // how much it is to think; of Options or config.toml, and the caller's to change
 }
 
 // Model chooses a model: the one that is named (see named), else that of
@@ -69,7 +70,10 @@ func (a *App) chosen(provider, id string, p model.Provider) (Chosen, error) {
 	if err != nil {
 		return Chosen{}, fault.Wrap("E1001", "", err)
 	}
-	c := Chosen{Name: provider + "/" + id, Model: m}
+	c := Chosen{Name: provider + "/" + id, Model: m, Effort: model.Effort(a.Config.Effort)}
+	if a.opt.Effort != nil {
+		c.Effort = *a.opt.Effort
+	}
 	c.Info, c.Price, c.Priced = a.facts(provider, model.Info{ID: id})
 	if a.kind(provider) == "gemini" {
 		c.Format = host.FormatGemini

@@ -20,6 +20,7 @@ import (
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/agent"
+	"github.com/elfhost/elfhost/host/model"
 	"github.com/elfhost/elfhost/internal/app"
 	"github.com/elfhost/elfhost/internal/fault"
 	"github.com/elfhost/elfhost/internal/term"
@@ -48,6 +49,7 @@ type chat struct {
 
 	app     *app.App
 	model   app.Chosen
+	effort  *model.Effort // that the person chose; carried into further sessions
 	session *agent.Session
 	kept    app.Kept
 	mode    host.Mode // that the person chose; carried into further sessions
@@ -112,19 +114,28 @@ func (c *chat) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	model, err := a.Model(ctx, c.Model)
+	chosen, err := c.choose(ctx, a, c.Model)
 	if err != nil {
 		return errors.Join(err, a.Close(ctx))
 	}
-	session, err := a.Conversation(ctx, model.Name)
+	session, err := a.Conversation(ctx, chosen.Name)
 	if err != nil {
 		return errors.Join(err, a.Close(ctx))
 	}
 	if a.Runs != nil {
 		a.Runs.Watch = c.watch
 	}
-	c.app, c.model, c.session = a, model, session
+	c.app, c.model, c.session = a, chosen, session
 	return nil
+}
+
+// choose finds a model, which thinks as much as the person has said.
+func (c *chat) choose(ctx context.Context, a *app.App, name string) (app.Chosen, error) {
+	m, err := a.Model(ctx, name)
+	if err == nil && c.effort != nil {
+		m.Effort = *c.effort
+	}
+	return m, err
 }
 
 func (c *chat) close(ctx context.Context) {
@@ -176,7 +187,11 @@ func (c *chat) welcome() {
 
 // where says who answers, how much is asked, and in which folder.
 func (c *chat) where() {
-	c.screen.printf("%s\n", c.Style.Dim(fmt.Sprintf("model %s, mode %s, in %s", term.Line(c.model.Name), c.app.Gate.Current(), term.Line(c.app.Dir))))
+	effort := ""
+	if c.model.Effort != model.EffortDefault {
+		effort = ", effort " + string(c.model.Effort)
+	}
+	c.screen.printf("%s\n", c.Style.Dim(fmt.Sprintf("model %s%s, mode %s, in %s", term.Line(c.model.Name), effort, c.app.Gate.Current(), term.Line(c.app.Dir))))
 }
 
 // lastWords repeats where an earlier session stopped.

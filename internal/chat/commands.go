@@ -12,6 +12,7 @@ import (
 	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/agent"
 	"github.com/elfhost/elfhost/host/archive"
+	"github.com/elfhost/elfhost/host/model"
 	"github.com/elfhost/elfhost/internal/app"
 	"github.com/elfhost/elfhost/internal/term"
 )
@@ -29,6 +30,7 @@ func verbs() []verb {
 		{"help", "", "this list", (*chat).help},
 		{"mode", "[plan|ask|acceptEdits|auto]", "show or change how much is asked", (*chat).setMode},
 		{"model", "[PROVIDER/NAME]", "show the models, or let another one answer", (*chat).setModel},
+		{"effort", "[none|low|medium|high|default]", "show or change how much the model thinks", (*chat).setEffort},
 		{"tools", "", "the tools of this session", (*chat).tools},
 		{"skills", "", "the skills that are at hand", (*chat).skills},
 		{"plan", "", "the plan of this session", (*chat).plan},
@@ -62,7 +64,7 @@ func (c *chat) command(ctx context.Context, name, args string) error {
 	}
 	with := c.model
 	if m := x.Command.Model; m != "" {
-		if with, err = c.app.Model(ctx, m); err != nil {
+		if with, err = c.choose(ctx, c.app, m); err != nil {
 			c.screen.printf("%s\n", c.Style.Yellow("the command asks for the model "+term.Line(m)+", which is not to be had: "+term.Line(err.Error())))
 			with = c.model
 		}
@@ -101,7 +103,7 @@ func (c *chat) row(about, says string) {
 }
 
 func (c *chat) help(ctx context.Context, _ string) error {
-	row := func(name, does string) { c.row(fmt.Sprintf("%-36s", name), does) }
+	row := func(name, does string) { c.row(fmt.Sprintf("%-38s", name), does) }
 	for _, v := range verbs() {
 		row(strings.TrimSpace("/"+v.name+" "+v.args), v.does)
 	}
@@ -133,7 +135,7 @@ func (c *chat) setMode(_ context.Context, args string) error {
 
 func (c *chat) setModel(ctx context.Context, args string) error {
 	if args != "" {
-		m, err := c.app.Model(ctx, args)
+		m, err := c.choose(ctx, c.app, args)
 		if err != nil {
 			c.complain(err)
 			return nil
@@ -157,6 +159,23 @@ func (c *chat) setModel(ctx context.Context, args string) error {
 			c.screen.printf("  %s\n", term.Line(m.Name))
 		}
 	}
+	return nil
+}
+
+func (c *chat) setEffort(_ context.Context, args string) error {
+	if args != "" {
+		e, err := model.ParseEffort(args)
+		if err != nil {
+			c.complain(err)
+			return nil
+		}
+		c.effort, c.model.Effort = &e, e
+	}
+	word := string(c.model.Effort)
+	if word == "" {
+		word = "default: as the model has it"
+	}
+	c.screen.printf("effort %s\n", word)
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/archive"
+	"github.com/elfhost/elfhost/host/model"
 	"github.com/elfhost/elfhost/internal/term"
 )
 
@@ -49,6 +50,12 @@ func (c *chat) words(ctx context.Context, command string) []string {
 	switch command {
 	case "mode":
 		return []string{string(host.ModePlan), string(host.ModeAsk), string(host.ModeAcceptEdits), string(host.ModeAuto)}
+	case "effort":
+		out := []string{"default"}
+		for _, e := range model.Efforts() {
+			out = append(out, string(e))
+		}
+		return out
 	case "sessions":
 		out := []string{}
 		all, _ := c.app.Sessions.List(ctx, archive.Query{Origin: c.app.SessionOrigin(), Top: true, Limit: 50})

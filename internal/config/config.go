@@ -11,6 +11,7 @@ package config
 type Config struct {
 	Model           string   `toml:"model" trust:"only" since:"it chooses who reads the conversation, and what that costs" doc:"the model that answers, as provider/name or a name that a configured provider has"`
 	BackgroundModel string   `toml:"background_model" trust:"only" since:"it chooses who reads the conversation, and what that costs" doc:"the model for summaries and other small work; the answering model when empty"`
+	Effort          string   `toml:"effort" oneof:"none low medium high" trust:"only" since:"it chooses what the answers cost" doc:"how much the model thinks before it answers, as far as it can be told: none, low, medium, high; the model's own when empty"`
 	Mode            string   `toml:"mode" default:"ask" oneof:"plan ask acceptEdits auto" user:"only" doc:"how much is asked: plan, ask, acceptEdits, auto"`
 	Dialect         string   `toml:"dialect" default:"tinyelf" oneof:"tinyelf acp" doc:"the names and parameters of the builtin tools"`
 	Tools           []string `toml:"tools" trust:"narrow" doc:"the tools to offer, by name; all when empty"`

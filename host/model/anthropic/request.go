@@ -75,6 +75,7 @@ var budgets = map[model.Effort]int64{model.EffortLow: 2048, model.EffortMedium: 
 func (m *Model) think(p *sdk.MessageNewParams, r model.Request) {
 	budget, some := budgets[r.Effort]
 	switch {
+	case before37.MatchString(m.id): // they do not think, and refuse to be told anything about it
 	case r.Effort == model.EffortNone:
 		p.Thinking.OfDisabled = &sdk.ThinkingConfigDisabledParam{}
 	case !some:
@@ -86,6 +87,8 @@ func (m *Model) think(p *sdk.MessageNewParams, r model.Request) {
 		p.MaxTokens = max(p.MaxTokens, budget+4096)
 	}
 }
+
+var before37 = regexp.MustCompile(`^claude-(3-(5-)?(opus|sonnet|haiku)|2|instant)`)
 
 var version = regexp.MustCompile(`^claude-(?:[a-z]+-)?(\d{1,2})(?:-(\d{1,2}))?(?:-|$)`)
 

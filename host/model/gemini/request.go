@@ -3,6 +3,7 @@ package gemini
 import (
 	"bytes"
 	"encoding/json"
+	"regexp"
 	"strings"
 
 	"google.golang.org/genai"
@@ -66,18 +67,16 @@ func (m *Model) generation() int {
 var budgets = map[model.Effort]int32{model.EffortNone: 0, model.EffortLow: 1024, model.EffortMedium: 8192, model.EffortHigh: 24_576}
 
 // thinking sets how much the model thinks: a level from Gemini 3 on, a budget
-// before. The Pro models cannot be told not to.
+// before. The Pro models cannot be told not to, and those before 2.5, like
+// Gemma, nothing at all.
 func (m *Model) thinking(e model.Effort) *genai.ThinkingConfig {
 	budget, ok := budgets[e]
-	if !ok {
+	if !ok || !strings.HasPrefix(m.id, "gemini-") || thoughtless.MatchString(m.id) {
 		return nil
 	}
 	c := &genai.ThinkingConfig{IncludeThoughts: e != model.EffortNone}
 	if m.generation() >= 3 {
-		c.ThinkingLevel = genai.ThinkingLevelLow
-		if e == model.EffortHigh || e == model.EffortMedium {
-			c.ThinkingLevel = genai.ThinkingLevelHigh
-		}
+		c.ThinkingLevel = m.level(e)
 		return c
 	}
 	if strings.Contains(m.id, "pro") {
@@ -85,6 +84,22 @@ func (m *Model) thinking(e model.Effort) *genai.ThinkingConfig {
 	}
 	c.ThinkingBudget = &budget
 	return c
+}
+
+var thoughtless = regexp.MustCompile(`^gemini-(1|2\.0)`)
+
+// level is the nearest that a model of the third generation has: the Flash
+// models have all four, the Pro ones no least, and the first of them no middle.
+func (m *Model) level(e model.Effort) genai.ThinkingLevel {
+	switch pro := strings.Contains(m.id, "pro"); {
+	case e == model.EffortNone && !pro:
+		return genai.ThinkingLevelMinimal
+	case e == model.EffortNone, e == model.EffortLow:
+		return genai.ThinkingLevelLow
+	case e == model.EffortMedium && !strings.HasPrefix(m.id, "gemini-3-pro"):
+		return genai.ThinkingLevelMedium
+	}
+	return genai.ThinkingLevelHigh
 }
 
 // contents translates the messages.

@@ -61,12 +61,12 @@ func (c *chat) request(r model.Request) chatRequest {
 // own sets the fields that vendors have invented for the same things.
 func (c *chat) own(out *chatRequest, r model.Request) {
 	vendor := c.p.opt.Name
-	if r.Effort != model.EffortDefault && r.Effort != model.EffortNone {
-		if vendor == "openrouter" {
-			out.extra["reasoning"] = map[string]any{"effort": string(r.Effort)}
-		} else {
-			out.ReasoningEffort = string(r.Effort)
-		}
+	switch { // most servers have no word for none
+	case r.Effort == model.EffortDefault:
+	case vendor == "openrouter":
+		out.extra["reasoning"] = map[string]any{"effort": string(r.Effort)}
+	case r.Effort != model.EffortNone || vendor == "ollama":
+		out.ReasoningEffort = string(r.Effort)
 	}
 	if r.CacheKey != "" && !r.NoCache && vendor == "openai" {
 		out.extra["prompt_cache_key"] = r.CacheKey

@@ -47,18 +47,15 @@ func (m *responses) request(r model.Request) sdk.CreateResponseRequest {
 	if !r.NoCache {
 		out.PromptCacheKey = r.CacheKey
 	}
-	reasons := reasoner.MatchString(m.id)
+	reasons := reasoner.MatchString(m.id) && !strings.Contains(m.id, "-chat")
 	if reasons || m.xai() {
 		out.Include = []sdk.ResponseInclude{sdk.ResponseIncludeReasoningEncryptedContent}
 	}
-	switch {
-	case !reasons || r.Effort == model.EffortDefault:
-	case !m.xai():
-		out.Reasoning = &sdk.ResponseReasoning{Effort: m.effort(r.Effort), Summary: "auto"}
-	case r.Effort == model.EffortNone:
-		out.Reasoning = &sdk.ResponseReasoning{Effort: string(model.EffortLow)} // its least
-	default:
-		out.Reasoning = &sdk.ResponseReasoning{Effort: string(r.Effort)}
+	if reasons && r.Effort != model.EffortDefault {
+		out.Reasoning = &sdk.ResponseReasoning{Effort: m.effort(r.Effort)}
+		if !m.xai() {
+			out.Reasoning.Summary = "auto"
+		}
 	}
 	for _, t := range r.Tools {
 		out.Tools = append(out.Tools, sdk.ResponseTool{Type: sdk.ToolTypeFunction, Parameters: map[string]any{
@@ -91,18 +88,28 @@ func (m *responses) request(r model.Request) sdk.CreateResponseRequest {
 	return out
 }
 
-// effort is the name of an effort, which differs at the lower end.
+// effort is the nearest that a model has. They differ at the lower end; xAI's
+// least is low, and its first one with efforts has two.
 func (m *responses) effort(e model.Effort) string {
+	none, codex := e == model.EffortNone, strings.Contains(m.id, "codex")
 	switch {
-	case e != model.EffortNone:
+	case strings.HasPrefix(m.id, "gpt-5-pro"):
+		return string(model.EffortHigh)
+	case m.xai() && (none || e == model.EffortMedium && strings.HasPrefix(m.id, "grok-3-")):
+		return string(model.EffortLow)
+	case gptPro.MatchString(m.id) && (none || e == model.EffortLow):
+		return string(model.EffortMedium)
+	case !none:
 		return string(e)
-	case strings.HasPrefix(m.id, "o"):
-		return "low"
+	case codex || strings.HasPrefix(m.id, "o"):
+		return string(model.EffortLow)
 	case m.id == "gpt-5" || strings.HasPrefix(m.id, "gpt-5-"):
 		return "minimal"
 	}
-	return "none"
+	return string(model.EffortNone)
 }
+
+var gptPro = regexp.MustCompile(`^gpt-[\d.]+-pro`)
 
 // item is one element of the input.
 type item map[string]any

@@ -39,6 +39,8 @@
 //	            prompt    the last message of the person contains this text
 //	            system    the system prompt contains it
 //	            offered   a tool of this name is offered
+//	            effort    the model is asked to think so much: "high"
+//	            images    the conversation holds so many images
 //	          With tool, the other keys look at the results of that tool only.
 //	always    true: the turn is not part of the order, but taken before it
 //	          whenever its when holds, as often as that is
@@ -120,6 +122,8 @@ type when struct {
 	Prompt   string `toml:"prompt" json:"prompt"`
 	System   string `toml:"system" json:"system"`
 	Offered  string `toml:"offered" json:"offered"`
+	Effort   string `toml:"effort" json:"effort"`
+	Images   int    `toml:"images" json:"images"`
 
 	matches *regexp.Regexp
 }

@@ -143,7 +143,29 @@ func (w when) holds(r model.Request, s sight) bool {
 		(w.Error == nil || *w.Error == failed) &&
 		(w.Prompt == "" || strings.Contains(s.prompt, w.Prompt)) &&
 		(w.System == "" || strings.Contains(r.System, w.System)) &&
-		(w.Offered == "" || offered)
+		(w.Offered == "" || offered) &&
+		(w.Effort == "" || w.Effort == string(r.Effort)) &&
+		(w.Images == 0 || w.Images == images(r.Messages))
+}
+
+// images counts those that the model is shown.
+func images(messages []model.Message) (n int) {
+	for _, m := range messages {
+		for _, b := range m.Blocks {
+			if b.Content != nil && b.Content.Type == abi.TypeImage {
+				n++
+			}
+			if b.Result == nil {
+				continue
+			}
+			for _, c := range b.Result.Content {
+				if c.Type == abi.TypeImage {
+					n++
+				}
+			}
+		}
+	}
+	return n
 }
 
 // player streams one turn.
