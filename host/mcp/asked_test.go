@@ -3,6 +3,8 @@ package mcp
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -44,19 +46,27 @@ func TestCallWaitsForThePerson(t *testing.T) {
 
 // A server that asks without end gets a few answers, one after the other.
 func TestQuestionFlood(t *testing.T) {
+	const flood = 100
 	var asked, now, most atomic.Int64
-	r := newRig(t, Options{Elicit: func(context.Context, Elicitation) (Reply, error) {
+	end := time.Now().Add(time.Minute)
+	var r *rig
+	r = newRig(t, Options{Elicit: func(context.Context, Elicitation) (Reply, error) {
 		asked.Add(1)
 		most.Store(max(most.Load(), now.Add(1)))
 		defer now.Add(-1)
-		time.Sleep(200 * time.Millisecond)
+		// The person thinks until the server knows of all the others.
+		for ; !r.logged(fmt.Sprintf("refused %d;", flood-maxAsking)); time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				return Reply{}, errors.New("the others still wait")
+			}
+		}
 		return Reply{}, nil
 	}})
 	r.add(t, fakeServer(t, "fake", "plain"))
 	r.connect(t, "fake")
-	got := r.do(t, "mcp__fake__echo", `{"do":"ask","n":200}`)
-	if n := asked.Load(); n > 20 || most.Load() != 1 {
-		t.Errorf("a person was asked %d times, %d at once", n, most.Load())
+	got := r.do(t, "mcp__fake__echo", fmt.Sprintf(`{"do":"ask","n":%d}`, flood))
+	if asked.Load() != maxAsking || most.Load() != 1 {
+		t.Errorf("a person was asked %d times, %d at once", asked.Load(), most.Load())
 	}
 	if !strings.Contains(got, "waiting already") || !strings.Contains(got, `"decline"`) {
 		t.Errorf("%.300q", got)

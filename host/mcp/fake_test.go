@@ -82,7 +82,7 @@ func fake(mode string) {
 	}
 	calls := 0
 	var asker json.RawMessage // the call that waits for answers
-	var wanted int
+	var wanted, refused int
 	var answers []string
 	for {
 		line, err := in.ReadBytes('\n')
@@ -104,6 +104,10 @@ func fake(mode string) {
 		case "":
 			if wanted--; len(asker) > 0 {
 				answers = append(answers, string(q.Result)+string(q.Error))
+				if len(q.Error) > 0 {
+					refused++
+					fmt.Fprintf(os.Stderr, "refused %d;\n", refused)
+				}
 			}
 			if wanted == 0 {
 				b, _ := json.Marshal(strings.Join(answers, "\n"))
