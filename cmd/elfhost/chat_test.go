@@ -92,6 +92,18 @@ always = true
 when = { prompt = "wait", contains = "waited" }
 text = "Waited."
 [[turn]]
+always = true
+when = { prompt = "circle" }
+[[turn.call]]
+tool = "Read"
+args = { path = "notes.txt" }
+[[turn]]
+always = true
+when = { prompt = "only repeats calls" }
+[[turn.call]]
+tool = "Read"
+args = { path = "notes.txt" }
+[[turn]]
 when = { prompt = "sleep" }
 [[turn.call]]
 tool = "Bash"
@@ -289,6 +301,19 @@ func TestChatTurn(t *testing.T) {
 	k.sees("a new session")
 	k.types("/sessions\r")
 	k.sees("look") // the title of the old one
+}
+
+// TestChatSaysWhyItStopped: in the words of run, with what helps here.
+func TestChatSaysWhyItStopped(t *testing.T) {
+	home, dir := chatPlace(t)
+	k := newTalk(t, home, dir, nil)
+	k.sees("> ")
+	k.types("circle\r")
+	k.sees("the model went in circles: it made the same calls")
+	k.sees("/model")
+	k.sees("> ")
+	k.types("echo again\r")
+	k.sees("You said: echo again")
 }
 
 func TestChatWritesSeveralLines(t *testing.T) {

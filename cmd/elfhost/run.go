@@ -196,28 +196,24 @@ func (f *runFlags) loop(ctx context.Context, a *app.App, m app.Chosen, shape jso
 
 // verdict turns how the run ended into an error with the right exit status.
 func (f *runFlags) verdict(o outcome, err error, w *watch) error {
+	hint := ""
 	switch o.Stop {
 	case agent.StopCancelled:
-		return fault.New("E1504", "", "interrupted")
+		return fault.New("E1504", "", "%s", o.Stop.Words())
 	case agent.StopSteps:
-		return fault.New("E1401", "--max-steps allows more", "the agent used all its steps before it was done")
+		return fault.New("E1401", "--max-steps allows more", "%s", o.Stop.Words())
 	case agent.StopCost, agent.StopTokens:
-		return fault.New("E1402", "--max-cost allows more", "the agent used its budget before it was done")
-	}
-	if err != nil {
-		return modelFault(err)
-	}
-	switch o.Stop {
-	case agent.StopEnd, agent.StopYield:
+		return fault.New("E1402", "--max-cost allows more", "%s", o.Stop.Words())
 	case agent.StopRepeat:
-		return fault.New("E1103", "what it did is kept: `elfhost run -c` with other words goes on, or choose another model",
-			"the model went in circles: it made the same calls again and again, and was stopped")
+		hint = "what it did is kept: `elfhost run -c` with other words goes on, or choose another model"
 	case agent.StopLength:
-		return fault.New("E1103", "ask for less at once, or let it go on with `elfhost run -c`", "the model's answer was longer than it may be, and is cut off")
-	case agent.StopRefusal:
-		return fault.New("E1103", "", "the model declined to answer")
-	default:
-		return fault.New("E1103", "", "the agent stopped without an answer: %s", o.Stop)
+		hint = "ask for less at once, or let it go on with `elfhost run -c`"
+	}
+	switch {
+	case err != nil:
+		return modelFault(err)
+	case o.Stop != agent.StopEnd && o.Stop != agent.StopYield:
+		return fault.New("E1103", hint, "%s", o.Stop.Words())
 	}
 	if err := w.blocked(); err != nil {
 		return err

@@ -54,14 +54,11 @@ func sessionList(s streams) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			q := archive.Query{Limit: limit, Top: !all}
 			if !all {
-				abs, err := filepath.Abs(dir)
-				if err == nil {
-					abs, err = filepath.EvalSymlinks(abs)
-				}
+				origin, err := app.Workspace(dir)
 				if err != nil {
-					return fault.New("E1004", "", "the folder %q: %w", dir, err)
+					return err
 				}
-				q.Origin = abs
+				q.Origin = origin
 			}
 			return withArchive(c.Context(), func(a *archive.Archive, _ config.Paths) error {
 				found, err := a.List(c.Context(), q)
@@ -165,8 +162,11 @@ func transcript(ctx context.Context, a *archive.Archive, name string) (*archive.
 func sessionResume(s streams) *cobra.Command {
 	var f runFlags
 	c := &cobra.Command{
-		Use: "resume ID [PROMPT...]", Short: "Go on with a session, as `run -r ID` does", Args: cobra.MinimumNArgs(1),
+		Use: "resume ID [PROMPT...]", Short: "Go on with a session, as `run -r ID` does",
 		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return whichSession(c.Context(), s, f.dir)
+			}
 			f.kept.Resume = args[0]
 			return f.run(c.Context(), s, strings.Join(args[1:], " "))
 		},
@@ -176,6 +176,28 @@ func sessionResume(s streams) *cobra.Command {
 		_ = c.Flags().MarkHidden(name) // they exist: flags sets them up
 	}
 	return c
+}
+
+// whichSession shows what can be gone on with where nobody said with which.
+func whichSession(ctx context.Context, s streams, dir string) error {
+	origin, err := app.Workspace(dir)
+	if err != nil {
+		return err
+	}
+	return withArchive(ctx, func(a *archive.Archive, _ config.Paths) error {
+		found, err := a.List(ctx, archive.Query{Origin: origin, Top: true, Limit: 10})
+		if err != nil {
+			return err
+		}
+		if len(found) == 0 {
+			return fault.New("E1505", "`elfhost session list --all` shows those of other folders", "there is no earlier session in %q", origin)
+		}
+		if err := printSessions(s.err, found, false); err != nil {
+			return err
+		}
+		return fault.New("E1001", "give its name, or how that begins: `elfhost session resume "+found[0].ID[:min(12, len(found[0].ID))]+" PROMPT`; `elfhost run -c PROMPT` goes on with the first of them",
+			"name the session to go on with")
+	})
 }
 
 func sessionExport(s streams) *cobra.Command {

@@ -79,6 +79,25 @@ const (
 	StopError     Stop = "error"     // the model, or the journal, failed for good
 )
 
+// Words says in a clause why a Run ended before it was done, for people.
+func (s Stop) Words() string {
+	switch s {
+	case StopSteps:
+		return "the agent used all its steps before it was done"
+	case StopTokens, StopCost:
+		return "the agent used its budget before it was done"
+	case StopRepeat:
+		return "the model went in circles: it made the same calls again and again, and was stopped"
+	case StopLength:
+		return "the model's answer was longer than it may be, and is cut off"
+	case StopRefusal:
+		return "the model declined to answer"
+	case StopCancelled:
+		return "interrupted"
+	}
+	return "the agent stopped without an answer: " + string(s)
+}
+
 // Usage is what a session has used.
 type Usage struct {
 	model.Usage

@@ -278,15 +278,18 @@ func (v *view) done(e agent.Event, err error) {
 			err = fmt.Errorf("%w (is the key in the environment the right one?)", err)
 		}
 		v.chat.complain(err)
-	case e.Stop == agent.StopCancelled:
-		say("interrupted")
 	case e.Stop == agent.StopYield:
 		s.printf("%s\n", term.Lines(e.Text))
-	case e.Stop == agent.StopSteps:
-		say("the agent used all its steps; say \"go on\" for more")
 	case e.Stop != agent.StopEnd:
-		say("stopped: " + string(e.Stop))
+		say(e.Stop.Words() + inChat[e.Stop])
 	}
+}
+
+// inChat is what can be done about an end here, behind its words.
+var inChat = map[agent.Stop]string{
+	agent.StopSteps:  `; say "go on" for more`,
+	agent.StopRepeat: "; other words may help, or another model: /model",
+	agent.StopLength: `; ask for less at once, or say "go on"`,
 }
 
 // showPlan prints a plan as a list with words beside its colours.
