@@ -124,7 +124,10 @@ func TestPatient(t *testing.T) {
 		t.Fatal(err)
 	}
 	answer := make(chan struct{}) // closed when the person has answered
-	tap := &httpTap{inner, Server{URL: srv.URL, Headers: map[string]string{"X-Key": "k"}}, srv.Client(), t.Context(), func() string { return "2025-11-25" }}
+	tap := &httpTap{inner, poster{
+		web: srv.Client(), headers: map[string]string{"X-Key": "k"}, where: func() string { return srv.URL },
+		session: inner.GetSessionId, version: func() string { return "2025-11-25" },
+	}, t.Context()}
 	slow := tap.patient(func(ctx context.Context, q transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
 		select {
 		case <-answer:

@@ -27,21 +27,20 @@ type remote struct {
 
 func (t *remote) Spec() host.Spec { return t.d.Spec }
 
-// Call sends the call to the server, starting it if need be. It is sent once:
-// after a crash nobody knows whether it was carried out.
+// Call sends the call to the server, starting it if need be. What may have been
+// taken is sent once: after a crash nobody knows whether it was carried out.
 func (t *remote) Call(ctx context.Context, c host.Call) (abi.Result, error) {
-	conn, err := t.l.up(ctx)
-	if err != nil {
-		if ctx.Err() != nil {
-			return abi.Result{}, ctx.Err()
-		}
-		return abi.Errorf("The tool %s was not called: %v.", c.Tool, err), nil
-	}
-	raw, err := conn.call(ctx, t.d.Tool, c)
+	var raw json.RawMessage
+	conn, err := t.l.with(ctx, func(conn *conn) (err error) {
+		raw, err = conn.call(ctx, t.d.Tool, c)
+		return err
+	})
 	var lost *lostError
 	switch {
 	case ctx.Err() != nil:
 		return abi.Result{}, ctx.Err()
+	case conn == nil || errors.Is(err, errUnknown):
+		return abi.Errorf("The tool %s was not called: %v.", c.Tool, err), nil
 	case errors.As(err, &lost):
 		t.l.drop(conn)
 		return abi.Errorf("The MCP server %s ended during the call: %v. The call may have had effects and was not repeated. The next call starts the server again.", t.l.s.Name, err), nil
@@ -121,6 +120,9 @@ func (c *conn) making(ctx context.Context) (done func()) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.calls = slices.Delete(c.calls, slices.Index(c.calls, ctx), slices.Index(c.calls, ctx)+1)
+		if c.retired && len(c.calls) == 0 {
+			go c.shut(context.Background())
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,8 +26,11 @@ type conn struct {
 	proc   *process // nil over HTTP
 	server string   // name and version
 	caps   mcp.ServerCapabilities
-	began  time.Time
-	gone   chan struct{} // closed when it is lost
+	// session says that a server over HTTP knows the connection by a session,
+	// which it may end.
+	session bool
+	began   time.Time
+	gone    chan struct{} // closed when it is lost
 
 	busy     atomic.Int64  // requests that wait
 	answered atomic.Bool   // it has served a call
@@ -39,6 +43,7 @@ type conn struct {
 	mu       sync.Mutex
 	progress map[string]func(progress)
 	calls    []context.Context // that are going on
+	retired  bool              // to be shut when none goes on
 	relist   *time.Timer
 	changed  chan struct{} // closed when the list that was announced is taken in
 }
@@ -78,6 +83,7 @@ func (l *link) handshake(ctx context.Context, listen bool) (*conn, error) {
 		_ = c.shut(l.c.ctx)
 		return nil, plainly(err)
 	}
+	c.session = c.proc == nil && (l.s.SSE || t.GetSessionId() != "")
 	if c.rpc.GetServerCapabilities().Tools != nil && mcp.IsModernProtocol(c.rpc.ProtocolVersion()) && c.caps.Tools.ListChanged {
 		_, _ = c.rpc.ListenAsync(l.c.ctx, mcp.SubscriptionFilter{ToolsListChanged: true}, func(error) {})
 	}
@@ -146,18 +152,14 @@ func (c *conn) transport(ctx context.Context, listen bool) (transport.Interface,
 		return &stdioTap{transport.NewIO(p.out, p.in, io.NopCloser(eof{}))}, nil
 	}
 	// Streams live as long as the connection: calls have their own limits.
-	web := c.l.c.opt.HTTP.Client(s.Rights, reach.HTTPLimits{Time: -1, Body: maxAnswer, Redirects: 3}, nil)
-	web.Transport = &bearer{web.Transport, c.l}
+	hc := c.l.c.opt.HTTP.Client(s.Rights, reach.HTTPLimits{Time: -1, Body: -1, Redirects: 3}, nil)
+	below := &tripper{next: &bearer{hc.Transport, c.l}, busy: &c.busy}
+	hc.Transport = below
+	post := poster{web: hc, headers: s.Headers, version: func() string { return c.rpc.ProtocolVersion() }}
 	if s.SSE {
-		opts := []transport.ClientOption{transport.WithHTTPClient(web), transport.WithHeaders(s.Headers), transport.WithSSELogger(quiet)}
-		t, err := transport.NewSSE(s.URL, opts...)
-		if err != nil {
-			return nil, err
-		}
-		t.SetConnectionLostHandler(func(error) { c.lose.Do(func() { close(c.gone) }) })
-		return &sseTap{t}, nil
+		return c.sse(hc, below, post)
 	}
-	opts := []transport.StreamableHTTPCOption{transport.WithHTTPBasicClient(web), transport.WithHTTPHeaders(s.Headers), transport.WithHTTPLogger(quiet)}
+	opts := []transport.StreamableHTTPCOption{transport.WithHTTPBasicClient(hc), transport.WithHTTPHeaders(s.Headers), transport.WithHTTPLogger(quiet)}
 	if listen {
 		//lint:ignore SA1019 servers before 2026-07-28 tell of new tools on the standing GET stream
 		opts = append(opts, transport.WithContinuousListening())
@@ -166,8 +168,32 @@ func (c *conn) transport(ctx context.Context, listen bool) (transport.Interface,
 	if err != nil {
 		return nil, err
 	}
-	return &httpTap{t, s, web, c.l.c.ctx, func() string { return c.rpc.ProtocolVersion() }}, nil
+	post.where, post.session = func() string { return s.URL }, t.GetSessionId
+	return &httpTap{t, post, c.l.c.ctx}, nil
 }
+
+func (c *conn) sse(hc *http.Client, below *tripper, post poster) (transport.Interface, error) {
+	s := c.l.s
+	t, err := transport.NewSSE(s.URL, transport.WithHTTPClient(hc), transport.WithHeaders(s.Headers), transport.WithSSELogger(quiet),
+		transport.WithResponseTimeout(forever)) // calls have their own limits
+	if err != nil {
+		return nil, err
+	}
+	t.SetConnectionLostHandler(func(error) { c.lose.Do(func() { close(c.gone) }) })
+	post.session = func() string { return "" }
+	post.where = func() string {
+		if u := t.GetEndpoint(); u != nil {
+			return u.String()
+		}
+		return "" // it asks before it has said where
+	}
+	tap := &sseTap{SSE: t, post: post, life: c.l.c.ctx, gone: c.gone, slots: make(chan struct{}, maxServed)}
+	below.take = tap.take
+	return tap, nil
+}
+
+// forever is no limit.
+const forever = 10 * 365 * 24 * time.Hour
 
 type eof struct{}
 
@@ -184,10 +210,15 @@ func (c *conn) isLost() bool {
 
 // why says why the connection ended.
 func (c *conn) why() error {
-	if c.proc == nil {
-		return errors.New("the connection was lost")
+	if c.proc != nil {
+		return c.proc.why()
 	}
-	return c.proc.why()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.retired {
+		return errUnknown
+	}
+	return errors.New("the connection was lost")
 }
 
 func (c *conn) shut(ctx context.Context) error {
@@ -213,12 +244,17 @@ func (c *conn) shut(ctx context.Context) error {
 	return err
 }
 
+// errUnknown is a session that the server does not know any more: it took the
+// request as little as any other.
+var errUnknown = errors.New("it has ended the session")
+
 // request runs one exchange and gives the result as the server wrote it:
 // mcp-go's own types drop what they do not know.
 func (c *conn) request(ctx context.Context, do func(context.Context) error) (json.RawMessage, error) {
 	var raw json.RawMessage
 	c.busy.Add(1)
-	err := do(context.WithValue(ctx, rawKey{}, &raw))
+	with, s := sent(ctx)
+	err := do(context.WithValue(with, rawKey{}, &raw))
 	c.busy.Add(-1)
 	if raw != nil {
 		return raw, nil // whatever mcp-go made of it
@@ -232,8 +268,12 @@ func (c *conn) request(ctx context.Context, do func(context.Context) error) (jso
 	if errors.Is(err, transport.ErrTransportClosed) || c.isLost() {
 		return nil, &lostError{c.why()}
 	}
-	if errors.Is(err, transport.ErrSessionTerminated) {
-		return nil, &lostError{errors.New("it ended the session")}
+	ended := errors.Is(err, transport.ErrSessionTerminated)
+	switch {
+	case c.session && !s.taken.Load() && (ended || s.unknown.Load()):
+		return nil, errUnknown
+	case ended:
+		return nil, &lostError{errUnknown}
 	}
 	return nil, plainly(err)
 }

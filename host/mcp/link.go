@@ -97,6 +97,24 @@ func (l *link) up(ctx context.Context) (*conn, error) {
 	}
 }
 
+// with runs do on the connection, which is nil when there is none. A server that
+// does not know the session any more has taken nothing: a new one is begun, as
+// the protocol wants it, and do runs once more.
+func (l *link) with(ctx context.Context, do func(*conn) error) (*conn, error) {
+	for again := true; ; again = false {
+		c, err := l.up(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if err = do(c); !errors.Is(err, errUnknown) {
+			return c, err
+		}
+		if l.retire(c); !again {
+			return c, err
+		}
+	}
+}
+
 func (l *link) try(a *attempt) {
 	ctx, cancel := context.WithTimeout(l.c.ctx, l.s.Startup)
 	defer cancel()
@@ -163,6 +181,20 @@ func (l *link) drop(c *conn) {
 	l.lost(c)
 	l.mu.Unlock()
 	go c.shut(context.Background())
+}
+
+// retire is drop, once the calls are over that are going on: the server may
+// still answer those that it took.
+func (l *link) retire(c *conn) {
+	c.mu.Lock()
+	c.retired = true
+	if len(c.calls) == 0 {
+		go c.shut(context.Background())
+	}
+	c.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lost(c)
 }
 
 // known reports whether the server's tools are known without starting it.

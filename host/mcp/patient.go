@@ -20,7 +20,7 @@ const answerTime = 30 * time.Second
 // from here.
 func (t *httpTap) patient(h transport.RequestHandler) transport.RequestHandler {
 	return func(ctx context.Context, q transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
-		if q.Method != string(mcp.MethodElicitationCreate) && q.Method != string(mcp.MethodSamplingCreateMessage) {
+		if q.Method == string(mcp.MethodPing) {
 			return h(ctx, q)
 		}
 		own, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -38,7 +38,7 @@ func (t *httpTap) patient(h transport.RequestHandler) transport.RequestHandler {
 		if err != nil {
 			r = transport.NewJSONRPCErrorResponse(q.ID, mcp.INTERNAL_ERROR, err.Error(), nil)
 		}
-		return nil, t.answer(own, r)
+		return nil, t.post.answer(own, r)
 	}
 }
 
@@ -47,30 +47,38 @@ func (t *httpTap) SetRequestHandler(h transport.RequestHandler) {
 	t.StreamableHTTP.SetRequestHandler(t.patient(h))
 }
 
-// answer posts an answer to a request of the server.
-func (t *httpTap) answer(ctx context.Context, r *transport.JSONRPCResponse) error {
+// poster sends answers to requests of a server.
+type poster struct {
+	web     *http.Client
+	headers map[string]string
+	where   func() string // the URL
+	session func() string // "": there is none
+	version func() string // of the protocol
+}
+
+func (p poster) answer(ctx context.Context, r *transport.JSONRPCResponse) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	b, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.s.URL, bytes.NewReader(b))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.where(), bytes.NewReader(b))
 	if err != nil {
 		return err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
-	if id := t.GetSessionId(); id != "" {
+	if id := p.session(); id != "" {
 		req.Header.Set(transport.HeaderKeySessionID, id)
 	}
-	if v := t.version(); v != "" {
+	if v := p.version(); v != "" {
 		req.Header.Set(transport.HeaderKeyProtocolVersion, v)
 	}
-	for k, v := range t.s.Headers {
+	for k, v := range p.headers {
 		req.Header.Set(k, v)
 	}
-	resp, err := t.web.Do(req)
+	resp, err := p.web.Do(req)
 	if err != nil {
 		return err
 	}

@@ -61,18 +61,21 @@ func (c *Client) Prompt(ctx context.Context, name string, args map[string]string
 }
 
 func (l *link) prompt(ctx context.Context, name string, args map[string]string) ([]Message, error) {
-	conn, err := l.up(ctx)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, l.s.Timeout)
-	defer cancel()
-	raw, err := conn.request(ctx, func(ctx context.Context) error {
-		var req mcp.GetPromptRequest
-		req.Params.Name, req.Params.Arguments = name, args
-		_, err := conn.rpc.GetPrompt(ctx, req)
+	var raw json.RawMessage
+	conn, err := l.with(ctx, func(conn *conn) (err error) {
+		ctx, cancel := context.WithTimeout(ctx, l.s.Timeout)
+		defer cancel()
+		raw, err = conn.request(ctx, func(ctx context.Context) error {
+			var req mcp.GetPromptRequest
+			req.Params.Name, req.Params.Arguments = name, args
+			_, err := conn.rpc.GetPrompt(ctx, req)
+			return err
+		})
 		return err
 	})
+	if conn == nil {
+		return nil, err
+	}
 	if err != nil {
 		text, _ := told("", err.Error(), 4<<10)
 		return nil, fmt.Errorf("the MCP server %s: %s", l.s.Name, text)

@@ -43,26 +43,24 @@ func (t *reader) Call(ctx context.Context, c host.Call) (abi.Result, error) {
 	if err := json.Unmarshal(c.Args, &a); err != nil {
 		return abi.Result{}, err
 	}
-	conn, err := t.l.up(ctx)
-	if err != nil {
-		if ctx.Err() != nil {
-			return abi.Result{}, ctx.Err()
-		}
-		return abi.Errorf("Nothing was read: %v.", err), nil
-	}
-	inner, cancel := context.WithTimeout(ctx, t.l.s.Timeout)
-	defer cancel()
 	var res abi.Result
-	if a.URI == "" {
-		res, err = conn.resources(inner)
-	} else {
-		res, err = conn.read(inner, a.URI)
-	}
+	conn, err := t.l.with(ctx, func(conn *conn) (err error) {
+		inner, cancel := context.WithTimeout(ctx, t.l.s.Timeout)
+		defer cancel()
+		if a.URI == "" {
+			res, err = conn.resources(inner)
+		} else {
+			res, err = conn.read(inner, a.URI)
+		}
+		return err
+	})
 	switch {
 	case err == nil:
 		return res, nil
 	case ctx.Err() != nil:
 		return abi.Result{}, ctx.Err()
+	case conn == nil || errors.Is(err, errUnknown):
+		return abi.Errorf("Nothing was read: %v.", err), nil
 	case errors.Is(err, context.DeadlineExceeded):
 		return abi.Errorf("The MCP server %s did not answer within %s.", t.l.s.Name, t.l.s.Timeout), nil
 	}

@@ -3,7 +3,6 @@ package mcp
 import (
 	"context"
 	"encoding/json"
-	"net/http"
 
 	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
@@ -15,12 +14,9 @@ type (
 	stdioTap struct{ *transport.Stdio }
 	httpTap  struct {
 		*transport.StreamableHTTP
-		s       Server
-		web     *http.Client
-		life    context.Context // of the client
-		version func() string   // of the protocol
+		post poster
+		life context.Context // of the client
 	}
-	sseTap struct{ *transport.SSE }
 )
 
 // rawKey is for a *json.RawMessage in a request's context.
@@ -60,12 +56,6 @@ func (t *stdioTap) SendRequest(ctx context.Context, q transport.JSONRPCRequest) 
 func (t *httpTap) SendRequest(ctx context.Context, q transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
 	r, err := t.StreamableHTTP.SendRequest(ctx, q)
 	r = discovered(q, r)
-	keep(ctx, r)
-	return r, err
-}
-
-func (t *sseTap) SendRequest(ctx context.Context, q transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
-	r, err := t.SSE.SendRequest(ctx, q)
 	keep(ctx, r)
 	return r, err
 }
