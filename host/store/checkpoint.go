@@ -5,22 +5,41 @@ import (
 	"sync"
 
 	"github.com/elfhost/elfhost/host/store/internal/engine"
+	lib "modernc.org/sqlite/lib"
 )
 
 // bounds of the write-ahead log, in bytes.
 type bounds struct {
-	every int64 // written from one checkpoint to the next, about
+	every int64 // written from one checkpoint to the next
 	most  int64 // in use, after which this process's writers wait a moment so that it can begin anew
 }
 
 func usual() bounds { return bounds{every: 32 << 20, most: 64 << 20} }
 
-// What a write costs in the log: whole pages, of which a record changes two as
-// a rule, and its frame around each.
 const (
 	pageSize  = 4096
-	writeCost = 2 * (pageSize + 24)
+	frameSize = pageSize + 24 // of a page in the log
 )
+
+// wal is what a checkpoint asks of its connection; see engine.Conn.
+type wal interface {
+	Checkpoint() (frames, done int, err error)
+	Sync() error
+	Close() error
+}
+
+// follow opens a connection for checkpoints.
+func follow(source string) (wal, error) {
+	db, err := engine.Open(source)
+	if err != nil {
+		return nil, err
+	}
+	// The log is found by the first statement that reads.
+	if err := db.Exec(`PRAGMA synchronous = NORMAL; PRAGMA user_version`); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
+}
 
 // checkpoints brings the write-ahead log home into the file, beside the
 // writers and on a connection of its own: what is slow in it, the sync, is not
@@ -29,39 +48,37 @@ const (
 // rest.
 type checkpoints struct {
 	bounds bounds
-	open   func() (*engine.Conn, error)
-	db     *engine.Conn // from the first checkpoint on
-	// pause runs a function while nothing of this process is being committed.
+	open   func() (wal, error)
+	db     wal // from the first checkpoint on
+	// pause runs a function while nobody commits, see queue.
 	pause func(func())
 
 	mu      sync.Mutex
-	due     int64 // bytes written since the last one, about
+	length  int   // of the log, in frames, when it was told last
+	due     int64 // bytes written since the last one
 	pauses  int   // how often the writers had to wait
 	running bool
+	refused bool // the disk has not taken what was written
 	closed  bool
 	group   sync.WaitGroup
 }
 
-// note counts writes, and the bytes of what they hold, and starts a checkpoint
-// when it is time.
-func (c *checkpoints) note(writes int, bytes int64) {
+// note is told how many frames the log has, after each transaction, and starts
+// a checkpoint when it is time.
+func (c *checkpoints) note(frames int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.due += int64(writes)*writeCost + bytes; c.due < c.bounds.every || c.running || c.closed {
+	grown := frames - c.length
+	if grown < 0 { // it has begun anew
+		grown = frames
+	}
+	c.length = frames
+	if c.due += int64(grown) * frameSize; c.due < c.bounds.every || c.running || c.refused || c.closed {
 		return
 	}
 	c.due, c.running = 0, true
 	c.group.Go(func() {
-		paused := false
-		// The log begins anew when a checkpoint has caught up with the writers,
-		// which under load never happens by itself.
-		//
-		// How long the file is would not tell: it keeps its length when the log
-		// begins anew.
-		if used := c.home(); used > c.bounds.most && c.ahead(used) {
-			c.pause(func() { c.home() })
-			paused = true
-		}
+		paused := c.run()
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.running = false
@@ -69,6 +86,20 @@ func (c *checkpoints) note(writes int, bytes int64) {
 			c.pauses++
 		}
 	})
+}
+
+// run is one checkpoint, and reports whether the writers had to wait.
+//
+// The log begins anew when a checkpoint has caught up with the writers, which
+// under load never happens by itself. How long the file is would not tell: it
+// keeps its length when the log begins anew.
+func (c *checkpoints) run() (paused bool) {
+	used := c.home()
+	if used <= c.bounds.most || !c.ahead(used) {
+		return false
+	}
+	c.pause(func() { c.home() })
+	return true
 }
 
 // ahead makes the pause short. Only the checkpoint that catches up syncs the
@@ -81,10 +112,12 @@ func (c *checkpoints) ahead(used int64) bool {
 		if used > 2*c.bounds.most {
 			break
 		}
-		if !c.sync() {
+		if c.failed(c.db.Sync()) {
 			return false
 		}
-		used = c.home()
+		if used = c.home(); used == 0 {
+			return false
+		}
 	}
 	return true
 }
@@ -94,55 +127,42 @@ func (c *checkpoints) ahead(used int64) bool {
 // tried again.
 func (c *checkpoints) home() (used int64) {
 	if c.db == nil {
-		db, err := c.connect()
+		db, err := c.open()
 		if err != nil {
 			return 0
 		}
 		c.db = db
 	}
 	frames, _, err := c.db.Checkpoint()
-	if err != nil {
+	if c.failed(err) {
 		return 0
 	}
-	return int64(frames) * (pageSize + 24)
+	return int64(frames) * frameSize
 }
 
-func (c *checkpoints) connect() (*engine.Conn, error) {
-	db, err := c.open()
-	if err != nil {
-		return nil, err
-	}
-	// The log is found by the first statement that reads.
-	if err := db.Exec(`PRAGMA synchronous = NORMAL; PRAGMA user_version`); err != nil {
-		return nil, errors.Join(err, db.Close())
-	}
-	return db, nil
-}
-
-// sync brings to the disk what checkpoints wrote. What a disk refused once is
-// believed to it never again, since the system says so only once: the log keeps
-// everything from then on.
-func (c *checkpoints) sync() bool {
-	if c.db == nil {
-		return false
-	}
-	err := c.db.Sync()
-	if err != nil {
+// failed reports an error. What a disk refused once is believed to it never
+// again, since the system says so only once, and takes the next sync for good:
+// the log keeps everything from then on, and is read again by whoever opens
+// the file next.
+func (c *checkpoints) failed(err error) bool {
+	var e *engine.Error
+	if errors.As(err, &e) && (e.Code == lib.SQLITE_IOERR_FSYNC || e.Code == lib.SQLITE_IOERR_DIR_FSYNC) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.closed = true
+		c.refused = true
 	}
-	return err == nil
+	return err != nil
 }
 
-// close waits for the one that runs.
-func (c *checkpoints) close() error {
+// close waits for the one that runs, and reports whether the log has to stay
+// as it is.
+func (c *checkpoints) close() (kept bool, err error) {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()
 	c.group.Wait()
-	if c.db == nil {
-		return nil
+	if c.db != nil {
+		err = c.db.Close()
 	}
-	return c.db.Close()
+	return c.refused, err
 }

@@ -45,7 +45,7 @@ func code(err error) int {
 // busy reports an error that only says that another process was faster.
 func busy(err error) bool {
 	c := code(err)
-	return c == lib.SQLITE_BUSY || c == lib.SQLITE_LOCKED
+	return c == lib.SQLITE_BUSY || c == lib.SQLITE_LOCKED || c == lib.SQLITE_PROTOCOL
 }
 
 // plain gives an error of the engine, or of the file system, one of this
@@ -62,7 +62,7 @@ func plain(err error) error {
 			meaning = ErrDamaged
 		case lib.SQLITE_FULL:
 			meaning = ErrFull
-		case lib.SQLITE_BUSY, lib.SQLITE_LOCKED:
+		case lib.SQLITE_BUSY, lib.SQLITE_LOCKED, lib.SQLITE_PROTOCOL:
 			meaning = ErrLocked
 		case lib.SQLITE_IOERR, lib.SQLITE_READONLY, lib.SQLITE_CANTOPEN, lib.SQLITE_PERM, lib.SQLITE_AUTH, lib.SQLITE_NOLFS:
 			meaning = ErrFile

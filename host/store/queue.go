@@ -12,7 +12,7 @@ import (
 // for all of them. A lone writer has no more to do than its own transaction.
 type queue struct {
 	tx    *tx
-	wrote func(n int, bytes int64) // told of every transaction: its ops, and what they hold
+	wrote func(frames int) // told after every transaction how long the log is
 
 	mu     sync.Mutex
 	ops    []*op
@@ -83,8 +83,10 @@ func (q *queue) push(o *op) (chan struct{}, error) {
 	return q.lead, nil
 }
 
-// pause runs f while nothing is being committed. The queue must not be closed
-// before it returns.
+// pause runs f while nothing is being committed, by other processes neither:
+// beside one that always writes, no checkpoint would ever catch up. Where the
+// lock cannot be had, f runs without it. The queue must not be closed before
+// pause returns.
 func (q *queue) pause(f func()) {
 	q.mu.Lock()
 	if q.lead == nil {
@@ -94,6 +96,9 @@ func (q *queue) pause(f func()) {
 	q.mu.Unlock()
 	lead <- struct{}{}
 	defer func() { <-lead }()
+	if _, err := q.tx.run(`BEGIN IMMEDIATE`); err == nil {
+		defer func() { _, _ = q.tx.run(`ROLLBACK`) }()
+	}
 	f()
 }
 
@@ -143,7 +148,7 @@ func (q *queue) batch() {
 	if err != nil {
 		q.tx.epoch++
 	}
-	q.wrote(len(ops), q.tx.bytes)
+	q.wrote(q.tx.conn.Frames())
 	for _, o := range ops {
 		if err != nil {
 			o.err = err
@@ -152,14 +157,9 @@ func (q *queue) batch() {
 	}
 }
 
-// close refuses what comes later and waits for what runs. It reports whether
-// it was the first.
-func (q *queue) close() bool {
+// close refuses what comes later and waits for what runs.
+func (q *queue) close() {
 	q.mu.Lock()
-	if q.closed {
-		q.mu.Unlock()
-		return false
-	}
 	q.closed = true
 	ops, lead := q.ops, q.lead
 	q.ops = nil
@@ -171,5 +171,4 @@ func (q *queue) close() bool {
 	if lead != nil {
 		lead <- struct{}{}
 	}
-	return true
 }

@@ -42,6 +42,8 @@ type Store struct {
 	log   checkpoints
 	owner owner
 
+	closing sync.Once
+
 	mu   sync.Mutex
 	mine map[int64]bool // sessions that have a Writer of this Store
 }
@@ -79,7 +81,7 @@ func open(ctx context.Context, path string) (*Store, error) {
 	s := &Store{path: path, mine: map[int64]bool{}}
 	s.log.bounds = usual()
 	s.owner.dir = path + ".owners"
-	s.log.open = func() (*engine.Conn, error) { return engine.Open(source(path, "")) }
+	s.log.open = func() (wal, error) { return follow(source(path, "")) }
 	s.queue.wrote, s.log.pause = s.log.note, s.queue.pause
 	if s.read, err = sql.Open("sqlite", source(path, "_pragma=query_only(1)")); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -111,8 +113,9 @@ func (s *Store) prepare(ctx context.Context) error {
 	}
 	s.queue.tx = &tx{conn: conn, stmts: map[string]*engine.Stmt{}}
 	conn.Patience(patience)
+	conn.Follow()
 	for until := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		err := conn.Exec(`PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0`)
+		err := conn.Exec(`PRAGMA synchronous = NORMAL`)
 		if err == nil {
 			err = s.queue.tx.migrate()
 		}
@@ -123,16 +126,23 @@ func (s *Store) prepare(ctx context.Context) error {
 }
 
 // Close closes the store. Writers that are still open lose their claims.
-func (s *Store) Close() error {
-	errs := []error{s.log.close()} // it may be pausing the queue
-	if !s.queue.close() {
-		return nil
-	}
+func (s *Store) Close() (err error) {
+	s.closing.Do(func() { err = s.shut() })
+	return err
+}
+
+func (s *Store) shut() error {
+	kept, err := s.log.close() // first: it may be pausing the queue
+	errs := []error{err}
+	s.queue.close()
 	if s.read != nil {
 		errs = append(errs, s.read.Close())
 	}
-	if s.queue.tx != nil {
-		errs = append(errs, s.queue.tx.close())
+	if tx := s.queue.tx; tx != nil { // last: it is the one that may have to keep the log
+		if kept {
+			errs = append(errs, tx.conn.KeepLog())
+		}
+		errs = append(errs, tx.close())
 	}
 	return errors.Join(append(errs, s.owner.close())...)
 }

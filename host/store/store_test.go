@@ -355,7 +355,8 @@ func TestTheLogBeginsAnew(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	must(t, s.log.close())
+	_, err := s.log.close()
+	must(t, err)
 	log, err := os.Stat(s.path + "-wal")
 	must(t, err)
 	home, err := os.Stat(s.path)

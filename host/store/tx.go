@@ -17,8 +17,6 @@ type tx struct {
 	// another connection has written, a session was claimed, a transaction
 	// failed. version is what the engine says of other connections.
 	epoch, version int64
-
-	bytes int64 // of texts and bodies, in this transaction
 }
 
 // row is a record as it is kept.
@@ -41,7 +39,6 @@ var insertSizes = [4]int{64, 16, 4, 1}
 // begin is done first in each transaction of the queue.
 func (t *tx) begin() error {
 	t.rows = t.rows[:0]
-	t.bytes = 0
 	var version int64
 	if err := t.row(`PRAGMA data_version`).Scan(&version); err != nil {
 		return err
@@ -81,7 +78,6 @@ func (t *tx) put(query string, rows []row) error {
 	}
 	defer st.Reset()
 	for i, r := range rows {
-		t.bytes += int64(len(r.kind) + len(r.body))
 		for _, err := range [...]error{st.Int(4*i+1, r.key), st.Int(4*i+2, r.time), st.Text(4*i+3, r.kind), st.Blob(4*i+4, r.body)} {
 			if err != nil {
 				return err
@@ -121,14 +117,6 @@ func (t *tx) stmt(query string) (*engine.Stmt, error) {
 
 // run executes a prepared statement and counts the rows that it changed.
 func (t *tx) run(query string, args ...any) (int64, error) {
-	for _, a := range args {
-		switch a := a.(type) {
-		case string:
-			t.bytes += int64(len(a))
-		case []byte:
-			t.bytes += int64(len(a))
-		}
-	}
 	err := t.each(query, args, func(scanner) error { return nil })
 	if err != nil {
 		return 0, err

@@ -16,7 +16,7 @@ import (
 type Conn struct {
 	tls *libc.TLS
 	db  uintptr
-	out uintptr // what the engine answers in: two words
+	out uintptr // what the engine answers in: two words, and one for Frames
 }
 
 // Error is what the engine says, with its extended code.
@@ -33,7 +33,7 @@ const word = 8
 // Open opens the database that a file: URI names, and makes none.
 func Open(uri string) (*Conn, error) {
 	c := &Conn{tls: libc.NewTLS()}
-	if c.out = libc.Xcalloc(c.tls, 2, word); c.out == 0 {
+	if c.out = libc.Xcalloc(c.tls, 3, word); c.out == 0 {
 		c.tls.Close()
 		return nil, &Error{lib.SQLITE_NOMEM, "out of memory"}
 	}
@@ -82,6 +82,26 @@ func (c *Conn) Exec(query string) error {
 	return c.failed(lib.Xsqlite3_exec(c.tls, c.db, text, 0, 0, 0))
 }
 
+// Follow has the connection note how long the log is after each of its
+// commits, for Frames. The engine has one hook for that and for checkpoints of
+// its own, which it does not do any more.
+func (c *Conn) Follow() {
+	_ = lib.Xsqlite3_wal_hook(c.tls, c.db, committed, c.out+2*word)
+}
+
+// Frames is how many the log had after the last commit of this connection,
+// those of others among them; 0 before the first one.
+func (c *Conn) Frames() int { return int(*at[int32](c.out + 2*word)) }
+
+// committed is told of each commit. For the engine, a function is the address
+// of a Go function.
+var committed = *(*uintptr)(unsafe.Pointer(&struct {
+	f func(tls *libc.TLS, frames, db, name uintptr, n int32) int32
+}{func(_ *libc.TLS, frames, _, _ uintptr, n int32) int32 {
+	*at[int32](frames) = n
+	return lib.SQLITE_OK
+}}))
+
 // Checkpoint copies what it can of the write-ahead log into the file, without
 // waiting for anybody: PASSIVE. It returns the frames in use and those that
 // are in the file now. Only when these are all of them is the file synced, and
@@ -111,13 +131,24 @@ func (c *Conn) Sync() error {
 	if methods == 0 { // not open yet
 		return nil
 	}
-	// A function of the engine is the address of a Go function.
 	call := struct{ f uintptr }{at[lib.Tsqlite3_io_methods](methods).FxSync}
 	sync := *(*func(*libc.TLS, uintptr, int32) int32)(unsafe.Pointer(&call))
 	if rc := sync(c.tls, file, lib.SQLITE_SYNC_NORMAL); rc != lib.SQLITE_OK {
 		return &Error{int(rc), "the file cannot be synced"}
 	}
 	return nil
+}
+
+// KeepLog leaves the log as it is when the last connection closes, instead of
+// bringing it home: the next one to open the file reads all of it again.
+func (c *Conn) KeepLog() error {
+	const slot = 8 // of an argument, on all machines
+	args := libc.Xmalloc(c.tls, 2*slot)
+	if args == 0 {
+		return &Error{lib.SQLITE_NOMEM, "out of memory"}
+	}
+	defer libc.Xfree(c.tls, args)
+	return c.failed(lib.Xsqlite3_db_config(c.tls, c.db, lib.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, libc.VaList(args, int32(1), uintptr(0))))
 }
 
 // Close closes the connection; its statements are closed before.
