@@ -12,6 +12,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/elfhost/elfhost/host/store/internal/engine"
+	lib "modernc.org/sqlite/lib"
 )
 
 // What has no room is told as such, changes nothing, and goes on when there is
@@ -33,6 +36,30 @@ func TestAFullDisk(t *testing.T) {
 	must(t, w.Append(ctx, big, false, Move{Call: "c", To: Running}))
 	if n := len(all(t, s, "x")); n != 2 {
 		t.Errorf("%d records", n)
+	}
+}
+
+// A transaction that fails halfway is gone, and with it its lock.
+func TestATransactionThatFails(t *testing.T) {
+	ctx, path := context.Background(), filepath.Join(t.TempDir(), "s.db")
+	s, other := openAt(t, path), openAt(t, path)
+	w := create(t, s, Session{ID: "x"})
+	other.queue.tx.conn.Patience(time.Millisecond)
+	oops := errors.New("oops")
+	for range 2 {
+		wants(t, s.queue.commit(ctx, func(tx *tx) error {
+			if _, err := tx.run(`UPDATE session SET title = 'half'`); err != nil {
+				return err
+			}
+			tx.insert(w.n, record(1))
+			return oops
+		}), oops)
+		must(t, create(t, other, Session{}).Close(ctx))
+	}
+	must(t, w.Append(ctx, record(1), false))
+	m, err := s.Session(ctx, "x")
+	if must(t, err); m.Title != "" || m.Records != 1 {
+		t.Errorf("half a transaction was kept: %+v", m)
 	}
 }
 
@@ -95,6 +122,11 @@ func TestPlain(t *testing.T) {
 		{&fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}, ErrFull},
 		{&fs.PathError{Op: "open", Path: "x", Err: syscall.EROFS}, ErrFile},
 		{fmt.Errorf("more: %w", ErrFenced), ErrFenced},
+		{&engine.Error{Code: lib.SQLITE_BUSY_SNAPSHOT}, ErrLocked},
+		{&engine.Error{Code: lib.SQLITE_PROTOCOL}, ErrLocked},
+		{&engine.Error{Code: lib.SQLITE_IOERR_FSYNC}, ErrFile},
+		{&engine.Error{Code: lib.SQLITE_READONLY_DBMOVED}, ErrFile},
+		{&engine.Error{Code: lib.SQLITE_CORRUPT_INDEX}, ErrDamaged},
 		{context.Canceled, context.Canceled},
 	} {
 		got := plain(c.err)

@@ -2,6 +2,9 @@ package engine
 
 import (
 	"errors"
+	"os"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -117,8 +120,61 @@ func TestARunAllocatesNothing(t *testing.T) {
 		if _, stepped := s.Step(); err != nil || stepped != nil {
 			t.Fatal(err, stepped)
 		}
+		if n > 1 && len(s.others) > 0 {
+			t.Fatal("what was kept of the run before is not used again")
+		}
 		s.Reset()
 	}); got > 0 {
 		t.Errorf("%v allocations a run", got)
 	}
+}
+
+// What was too much to keep is given back, and so is what a statement kept.
+func TestMemoryIsGivenBack(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the memory of a process is asked of Linux only")
+	}
+	c, _ := file(t)
+	much, some := make([]byte, 1<<20), make([]byte, mostKept)
+	run := func(n int) {
+		for range n {
+			s, err := c.Prepare(`SELECT length(?) + length(?)`)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, v := range [][]byte{much, some} {
+				if err := errors.Join(s.Blob(1, v), s.Blob(2, v)); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := s.Step(); err != nil {
+					t.Fatal(err)
+				}
+				s.Reset()
+			}
+			if err := s.Blob(1, some[:1000]); err != nil { // and is never run
+				t.Fatal(err)
+			}
+			s.Close()
+		}
+	}
+	run(10)
+	before := resident(t)
+	run(300)
+	if grown := resident(t) - before; grown > 64<<20 {
+		t.Errorf("300 statements took %d MB", grown>>20)
+	}
+}
+
+// resident is the memory of this process.
+func resident(t *testing.T) int {
+	t.Helper()
+	b, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := strconv.Atoi(strings.Fields(string(b))[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pages * os.Getpagesize()
 }
