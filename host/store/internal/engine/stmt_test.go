@@ -135,7 +135,7 @@ func TestMemoryIsGivenBack(t *testing.T) {
 		t.Skip("the memory of a process is asked of Linux only")
 	}
 	c, _ := file(t)
-	much, some := make([]byte, 1<<20), make([]byte, mostKept)
+	much, some := make([]byte, 1<<20), make([]byte, mostKept/2)
 	run := func(n int) {
 		for range n {
 			s, err := c.Prepare(`SELECT length(?) + length(?)`)
@@ -160,7 +160,7 @@ func TestMemoryIsGivenBack(t *testing.T) {
 	run(10)
 	before := resident(t)
 	run(300)
-	if grown := resident(t) - before; grown > 64<<20 {
+	if grown := resident(t) - before; grown > 32<<20 {
 		t.Errorf("300 statements took %d MB", grown>>20)
 	}
 }
