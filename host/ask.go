@@ -48,6 +48,8 @@ func why(c Caller) string {
 	switch {
 	case c.Plugin != "":
 		by = "the plugin " + c.Plugin
+	case c.Server != "":
+		by = "the MCP server " + c.Server
 	case c.Agent != "":
 		by = "the agent " + c.Agent
 	case c.Person:

@@ -71,6 +71,7 @@ type Caller struct {
 	Session string
 	Agent   string // name of the agent or sub-agent
 	Plugin  string // set when a plugin calls through tool.call
+	Server  string // set when an MCP server asks for something itself
 	Person  bool   // a person gave the call, no model
 	Step    int
 	Depth   int // of plugin-to-tool calls; bounded by Invoke

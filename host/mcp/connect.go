@@ -51,7 +51,7 @@ type conn struct {
 // connect starts or reaches the server, and shakes hands.
 func (l *link) connect(ctx context.Context) (*conn, error) {
 	c, err := l.handshake(ctx, false)
-	asks := l.c.opt.Elicit != nil || l.c.opt.Sample != nil
+	asks := l.c.opt.Elicit != nil || l.c.opt.Sample != nil || l.c.opt.Roots != nil
 	if err != nil || l.s.URL == "" || l.s.SSE || mcp.IsModernProtocol(c.rpc.ProtocolVersion()) || c.caps.Tools == nil || !c.caps.Tools.ListChanged && !asks {
 		return c, err
 	}
@@ -105,6 +105,11 @@ func (c *conn) initialize(ctx context.Context) error {
 	}
 	req := mcp.InitializeRequest{}
 	req.Params.ClientInfo = mcp.Implementation{Name: "elfhost", Version: c.l.c.opt.Version}
+	if c.l.c.opt.Roots != nil { // mcp-go would say that changes are announced
+		req.Params.Capabilities.Roots = &struct {
+			ListChanged bool `json:"listChanged,omitempty"`
+		}{}
+	}
 	c.busy.Add(1)
 	res, err := c.rpc.Initialize(ctx, req)
 	c.busy.Add(-1)
@@ -125,7 +130,7 @@ func (c *conn) options() []client.ClientOption {
 	if c.l.c.opt.Elicit != nil {
 		opts = append(opts, client.WithElicitationHandler(c))
 	}
-	if len(c.l.c.opt.Roots) > 0 {
+	if c.l.c.opt.Roots != nil {
 		opts = append(opts, client.WithRootsHandler(c))
 	}
 	if c.l.c.opt.Sample != nil {

@@ -187,10 +187,13 @@ func fake(mode string) {
 					parts[i] = `{"type":"text","text":"x"}`
 				}
 				answer(`{"content":[%s]}`, strings.Join(parts, ","))
-			case "ask", "sample":
+			case "ask", "sample", "roots":
 				method, params := "elicitation/create", `{"message":"who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}`
 				if a.Do == "sample" {
 					method, params = "sampling/createMessage", `{"messages":[{"role":"user","content":{"type":"text","text":"hi"}}],"maxTokens":9}`
+				}
+				if a.Do == "roots" {
+					method, params = "roots/list", "{}"
 				}
 				asker, wanted = q.ID, a.N
 				for i := range a.N {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -199,11 +200,31 @@ func NewElicitation(from, message string, raw json.RawMessage) (Elicitation, err
 	return e, nil
 }
 
+// RootsTool is the tool that telling a server the roots counts as, for rules:
+// "mcp__github__list_roots". A server that has a tool of this name is told
+// none, so that a rule about one is none about the other.
+const RootsTool = "list_roots"
+
 // ListRoots implements mcp-go's handler.
-func (c *conn) ListRoots(context.Context, mcp.ListRootsRequest) (*mcp.ListRootsResult, error) {
+func (c *conn) ListRoots(ctx context.Context, _ mcp.ListRootsRequest) (*mcp.ListRootsResult, error) {
 	out := &mcp.ListRootsResult{Roots: []mcp.Root{}}
-	for _, dir := range c.l.c.opt.Roots {
-		u := url.URL{Scheme: "file", Path: filepath.ToSlash(dir)}
+	if c.l.has(RootsTool) {
+		return out, nil
+	}
+	var dirs []string
+	err := c.ask(ctx, func(ctx context.Context) (err error) {
+		dirs, err = c.l.c.opt.Roots(ctx, c.l.s)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, dir := range dirs {
+		path := filepath.ToSlash(dir)
+		if !strings.HasPrefix(path, "/") { // C:/x
+			path = "/" + path
+		}
+		u := url.URL{Scheme: "file", Path: path}
 		out.Roots = append(out.Roots, mcp.Root{URI: u.String(), Name: filepath.Base(dir)})
 	}
 	return out, nil

@@ -215,6 +215,13 @@ func (l *link) offers(name string) bool {
 	return false
 }
 
+// has reports whether the server is known to have a tool.
+func (l *link) has(tool string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.listed[tool] || l.agreed[tool] != nil || l.held[tool] != nil
+}
+
 func (l *link) wants(tool string) bool {
 	return l.s.Tools == nil || slices.Contains(l.s.Tools, tool)
 }

@@ -105,8 +105,10 @@ type Options struct {
 	// With it, known tools are offered without starting their server. "": they
 	// are agreed to anew in each session.
 	Pins    string
-	Version string   // of this program, told to servers
-	Roots   []string // folders that are told to servers that ask
+	Version string // of this program, told to servers
+	// Roots gives the folders that a server is told which asks for them; none is
+	// an answer. It is called at each question. Nil: not offered to servers.
+	Roots func(context.Context, Server) ([]string, error)
 	// Consent is asked before definitions that are new or changed since they
 	// were agreed to are offered. Nil: they stay held.
 	Consent func(context.Context, Change) (bool, error)

@@ -23,6 +23,7 @@ type oldServer struct {
 	t      *testing.T
 	mu     sync.Mutex
 	out    chan string // events of the stream
+	hello  string      // the client's initialize
 	asked  []string    // answers to its own requests
 	want   int
 	caller json.RawMessage
@@ -81,7 +82,8 @@ func (o *oldServer) message(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no such session", http.StatusNotFound)
 		return
 	}
-	if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
+	body, _ := io.ReadAll(r.Body)
+	if err := json.Unmarshal(body, &q); err != nil {
 		o.t.Error(err)
 	}
 	w.WriteHeader(http.StatusAccepted)
@@ -96,6 +98,9 @@ func (o *oldServer) message(w http.ResponseWriter, r *http.Request) {
 			o.send(`{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":%s}]}}`, caller, b)
 		}
 	case "initialize":
+		o.mu.Lock()
+		o.hello = string(body)
+		o.mu.Unlock()
 		o.send(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2024-11-05","capabilities":{"tools":{}},"serverInfo":{"name":"old","version":"1"}}}`, q.ID)
 	case "tools/list":
 		o.send(`{"jsonrpc":"2.0","id":%s,"result":{"tools":[%s]}}`, q.ID, fakeTool("echo"))
@@ -148,7 +153,7 @@ func TestSSEAsks(t *testing.T) {
 			return Reply{Accept: true, Content: map[string]any{"name": "Ada"}}, nil
 		},
 		Sample: func(context.Context, Sampling) (Sampled, error) { return Sampled{Text: "sampled", Model: "m"}, nil },
-		Roots:  []string{"/the/root"},
+		Roots:  func(context.Context, Server) ([]string, error) { return []string{"/the/root"}, nil },
 	})
 	r.add(t, reached(t, Server{Name: "old", URL: o.start(), SSE: true}))
 	r.connect(t, "old")
@@ -158,6 +163,9 @@ func TestSSEAsks(t *testing.T) {
 		{"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"message":"who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}},
 		{"jsonrpc":"2.0","id":"s","method":"sampling/createMessage","params":{"messages":[{"role":"user","content":{"type":"text","text":"hi"}}],"maxTokens":9}},
 		{"jsonrpc":"2.0","id":"x","method":"no/such"}]}`)
+	if !strings.Contains(o.hello, `"roots":{}`) {
+		t.Errorf("changes of the roots are promised, which nobody announces: %s", o.hello)
+	}
 	for _, part := range []string{"/the/root", "Ada", "sampled", `{}`, `"x" {"code":-32601`} {
 		if !strings.Contains(got, part) {
 			t.Errorf("%s is missing in %s", part, got)

@@ -71,7 +71,7 @@ func mcpTools(_ context.Context, a *App) ([]host.Tool, error) {
 func (a *App) mcpOptions(r *host.Registry) mcp.Options {
 	o := mcp.Options{
 		HTTP: a.HTTP, Runner: &reach.Runner{}, Registry: r, Pins: filepath.Join(a.Paths.State, "mcp"), Version: version(),
-		Roots: []string{a.Dir}, Consent: a.consentMCP,
+		Roots: a.roots, Consent: a.consentMCP,
 	}
 	if must, _ := a.Policy.RequireSandbox(); must {
 		o.Runner = a.Runner

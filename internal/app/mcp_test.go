@@ -4,8 +4,11 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/elfhost/elfhost/host"
+	"github.com/elfhost/elfhost/host/mcp"
 	"github.com/elfhost/elfhost/internal/config"
 	"github.com/elfhost/elfhost/internal/trust"
 )
@@ -151,5 +154,81 @@ func TestMC02Rotation(t *testing.T) {
 	}
 	if digest(config.MCPServer{Command: "x", EnvFrom: []string{"TOKEN"}}, "1") == digest(config.MCPServer{Command: "x", EnvFrom: []string{"HOST"}}, "1") {
 		t.Error("other names, same digest")
+	}
+}
+
+// answerer answers what it is asked, and counts.
+type answerer struct {
+	answer host.Answer
+	asked  []host.Ask
+}
+
+func (o *answerer) Approve(_ context.Context, a host.Ask) (host.Answer, error) {
+	o.asked = append(o.asked, a)
+	if o.answer.Scope != "" {
+		o.answer.Rule = a.Rules[0]
+	}
+	return o.answer, nil
+}
+
+// Which folder is worked in is told to a server by the gate: to one far away
+// after a person agreed, to a program that was started in it by that, and
+// to nobody whom a rule denies it.
+func TestRootsThroughTheGate(t *testing.T) {
+	home, dir := t.TempDir(), t.TempDir()
+	open := func(by host.Approver, rules string) *App {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(home, "policy.toml"), []byte(rules), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		a, err := Open(context.Background(), Options{Dir: dir, Approver: by, Env: func(n string) string { return map[string]string{"ELFHOST_HOME": home}[n] }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = a.Close(context.Background()) })
+		return a
+	}
+	told := func(a *App, s mcp.Server) bool {
+		t.Helper()
+		dirs, err := a.roots(context.Background(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(dirs) == 1
+	}
+	web := mcp.Server{Name: "web", URL: "https://example.test/mcp"}
+	far := mcp.Server{Name: "far", Command: "x", Dir: t.TempDir()}
+	no := &answerer{}
+	a := open(no, "")
+	near := mcp.Server{Name: "near", Command: "x", Dir: a.Dir}
+	given := mcp.Server{Name: "given", Command: "x", Dir: far.Dir, Args: []string{a.Dir}}
+	for _, s := range []mcp.Server{near, given} {
+		if !told(a, s) || len(no.asked) > 0 {
+			t.Errorf("%s is not told, or somebody was asked", s.Name)
+		}
+	}
+	for _, s := range []mcp.Server{web, far} {
+		if told(a, s) {
+			t.Errorf("%s is told against a person's no", s.Name)
+		}
+	}
+	if len(no.asked) != 2 || no.asked[0].Why != "asked by the MCP server web" || !strings.Contains(string(no.asked[0].Call.Args), a.Dir) {
+		t.Errorf("%+v", no.asked)
+	}
+	if told(open(nil, ""), web) {
+		t.Error("nobody is there, and it is told")
+	}
+	always := &answerer{answer: host.Answer{Allow: true, Scope: host.Project}}
+	a = open(always, "")
+	if !told(a, web) || !told(a, web) || !told(open(no, ""), web) || len(always.asked) != 1 || len(no.asked) != 2 {
+		t.Errorf("asked %d and %d times", len(always.asked), len(no.asked)-2)
+	}
+	a = open(no, "[tools]\ndeny = [\"mcp__near__list_roots\", \"mcp__web__*\"]\n")
+	if told(a, near) || told(a, web) || len(no.asked) != 2 {
+		t.Error("a rule that denies it does not count")
+	}
+	a = open(no, "[tools]\nallow = [\"mcp__far__list_roots\"]\n")
+	if !told(a, far) || len(no.asked) != 2 {
+		t.Error("a rule that allows it does not count")
 	}
 }
