@@ -34,6 +34,14 @@ given by its beginning.`,
 	return c
 }
 
+// lookIntoArchive is withArchive for those who change nothing.
+func lookIntoArchive(ctx context.Context, f func(*archive.Archive) error) error {
+	return withArchive(ctx, func(a *archive.Archive, _ config.Paths) error {
+		a.Look = true
+		return f(a)
+	})
+}
+
 // withArchive opens the sessions of this person for f.
 func withArchive(ctx context.Context, f func(*archive.Archive, config.Paths) error) error {
 	paths, err := config.FindPaths(os.Getenv)
@@ -60,7 +68,7 @@ func sessionList(s streams) *cobra.Command {
 				}
 				q.Origin = origin
 			}
-			return withArchive(c.Context(), func(a *archive.Archive, _ config.Paths) error {
+			return lookIntoArchive(c.Context(), func(a *archive.Archive) error {
 				found, err := a.List(c.Context(), q)
 				if err != nil {
 					return err
@@ -103,7 +111,7 @@ func sessionShow(s streams) *cobra.Command {
 	c := &cobra.Command{
 		Use: "show ID", Short: "Show a session: what was said, called and approved", Args: exactly(1, "the name of a session"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return withArchive(c.Context(), func(a *archive.Archive, _ config.Paths) error {
+			return lookIntoArchive(c.Context(), func(a *archive.Archive) error {
 				m, err := a.Find(c.Context(), args[0])
 				if err != nil {
 					return err
@@ -184,7 +192,7 @@ func whichSession(ctx context.Context, s streams, dir string) error {
 	if err != nil {
 		return err
 	}
-	return withArchive(ctx, func(a *archive.Archive, _ config.Paths) error {
+	return lookIntoArchive(ctx, func(a *archive.Archive) error {
 		found, err := a.List(ctx, archive.Query{Origin: origin, Top: true, Limit: 10})
 		if err != nil {
 			return err
@@ -212,7 +220,7 @@ func sessionExport(s streams) *cobra.Command {
 			if format != "" && format != "jsonl" && format != "markdown" {
 				return fault.New("E1001", "", "--format is jsonl or markdown, not %q", format)
 			}
-			return withArchive(c.Context(), func(a *archive.Archive, _ config.Paths) error {
+			return lookIntoArchive(c.Context(), func(a *archive.Archive) error {
 				t, err := transcript(c.Context(), a, args[0])
 				if err != nil {
 					return err
@@ -312,7 +320,7 @@ the model and the recorded results of the tools: nothing is asked and no tool is
 entered. FILE is what ` + "`session export`" + ` wrote. Exit status 1: it went otherwise than recorded.`,
 		Args: exactly(1, "the name of a session, or a file"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return withArchive(c.Context(), func(a *archive.Archive, _ config.Paths) error {
+			return lookIntoArchive(c.Context(), func(a *archive.Archive) error {
 				t, err := transcriptOrFile(c.Context(), a, args[0])
 				if err != nil {
 					return err

@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -50,6 +52,9 @@ type Archive struct {
 	Path string
 	// Scrub takes secrets out of the JSON of a record. Nil: as it is.
 	Scrub func([]byte) []byte
+	// Look makes no store where there is none, and reads from one in a place
+	// that cannot be written. For those who read alone.
+	Look bool
 
 	mu     sync.Mutex
 	store  *store.Store
@@ -76,13 +81,30 @@ func (a *Archive) open(ctx context.Context) (*store.Store, error) {
 		return nil, errors.New("the archive is closed")
 	}
 	if a.store == nil {
-		st, err := store.Open(ctx, a.Path)
+		st, err := a.connect(ctx)
 		if err != nil {
 			return nil, err
 		}
 		a.store = st
 	}
 	return a.store, nil
+}
+
+// errNone says that there is no store, and so no session.
+var errNone = fmt.Errorf("%w: none was kept yet", ErrNotFound)
+
+func (a *Archive) connect(ctx context.Context) (*store.Store, error) {
+	if !a.Look {
+		return store.Open(ctx, a.Path)
+	}
+	if _, err := os.Stat(a.Path); errors.Is(err, fs.ErrNotExist) {
+		return nil, errNone
+	}
+	st, err := store.Open(ctx, a.Path)
+	if !errors.Is(err, ErrFile) {
+		return st, err
+	}
+	return store.OpenRead(ctx, a.Path)
 }
 
 // Close gives back all sessions. What they were doing is interrupted.

@@ -16,6 +16,9 @@ type Query = store.Query
 // List finds sessions, the last used first.
 func (a *Archive) List(ctx context.Context, q Query) ([]Info, error) {
 	st, err := a.open(ctx)
+	if errors.Is(err, errNone) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -57,7 +57,7 @@ func Key(path string) ([]byte, error) {
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return readKey(path)
+		return ReadKey(path)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("making the key %q: %w", path, err)
@@ -71,8 +71,9 @@ func Key(path string) ([]byte, error) {
 	return key, nil
 }
 
-// readKey waits a moment for another process that is just making the key.
-func readKey(path string) ([]byte, error) {
+// ReadKey reads a key that Key has made, and makes none. It waits a moment for
+// another process that is just making it.
+func ReadKey(path string) ([]byte, error) {
 	for try := 0; ; try++ {
 		key, err := os.ReadFile(path)
 		switch {

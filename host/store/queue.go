@@ -13,6 +13,8 @@ import (
 type queue struct {
 	tx    *tx
 	wrote func(frames int) // told after every transaction how long the log is
+	// refused is what every write fails with; nil: they are done.
+	refused error
 
 	mu     sync.Mutex
 	ops    []*op
@@ -75,6 +77,9 @@ func (q *queue) push(o *op) (chan struct{}, error) {
 	defer q.mu.Unlock()
 	if q.closed {
 		return nil, errClosed
+	}
+	if q.refused != nil {
+		return nil, q.refused
 	}
 	if q.lead == nil {
 		q.lead = make(chan struct{}, 1)

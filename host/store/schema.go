@@ -95,7 +95,7 @@ func (t *tx) migrate() error {
 		return nil
 	}
 	if version > len(migrations) {
-		return fmt.Errorf("%w (version %d, this program knows %d)", ErrNewer, version, len(migrations))
+		return newer(version)
 	}
 	return t.do(func() error {
 		if err := t.row(`PRAGMA user_version`).Scan(&version); err != nil {
@@ -111,6 +111,10 @@ func (t *tx) migrate() error {
 		}
 		return nil
 	})
+}
+
+func newer(version int) error {
+	return fmt.Errorf("%w (version %d, this program knows %d)", ErrNewer, version, len(migrations))
 }
 
 // maxSeq is the highest number of a record.

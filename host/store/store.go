@@ -93,6 +93,54 @@ func open(ctx context.Context, path string) (*Store, error) {
 	return s, nil
 }
 
+// OpenRead opens a store to read from it, where it lies in a place that cannot
+// be written. It makes and changes nothing. A store that is not there is an
+// fs.ErrNotExist.
+//
+// A log beside the file holds what is not in it yet, and is read with it. Only
+// without one the file is taken to stay as it is.
+func OpenRead(ctx context.Context, path string) (*Store, error) {
+	s, err := openRead(ctx, path)
+	if err != nil {
+		return nil, fmt.Errorf("opening the store %q to read it: %w", path, plain(err))
+	}
+	return s, nil
+}
+
+func openRead(ctx context.Context, path string) (*Store, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(path); err != nil {
+		return nil, err
+	}
+	how := "mode=ro"
+	if log, err := os.Stat(path + "-wal"); errors.Is(err, os.ErrNotExist) || err == nil && log.Size() == 0 {
+		how += "&immutable=1"
+	}
+	s := &Store{path: path, mine: map[int64]bool{}}
+	s.owner.dir = path + ".owners"
+	s.queue.refused = fmt.Errorf("%w: it was opened to be read", ErrFile)
+	if s.read, err = sql.Open("sqlite", source(path, "_pragma=query_only(1)&"+how)); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	var version int
+	if err := s.read.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&version); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	switch {
+	case version > len(migrations):
+		err = newer(version)
+	case version < len(migrations):
+		err = fmt.Errorf("%w: an older elfhost wrote it, and it cannot be brought up to date where it lies", ErrFile)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
 // source is the URI of a file. What begins with an underscore is the driver's,
 // and the engine itself passes over it.
 func source(path, extra string) string {

@@ -130,8 +130,12 @@ func (a *App) KeepGrant(what string) {
 	}
 }
 
-// AuditKey reads the key that the audit log is verified with.
-func AuditKey(p config.Paths) ([]byte, error) { return audit.Key(filepath.Join(p.State, "audit.key")) }
+// AuditKey reads the key that the audit log is verified with; at its first use
+// it is made.
+func AuditKey(p config.Paths) ([]byte, error) { return audit.Key(AuditKeyFile(p)) }
+
+// AuditKeyFile is where that key lies.
+func AuditKeyFile(p config.Paths) string { return filepath.Join(p.State, "audit.key") }
 
 // AuditDir is where the audit log lies.
 func AuditDir(p config.Paths) string { return filepath.Join(p.State, "audit") }
