@@ -1,6 +1,8 @@
 package control
 
 import (
+	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -131,6 +133,31 @@ func span(s string) int {
 		}
 		at += run
 	}
+}
+
+// maxNamed bounds what is looked for in one text.
+const maxNamed = 100
+
+// quotedPath is a mention of a name with spaces: @"my notes.txt".
+var quotedPath = regexp.MustCompile(`(?:^|[\s([{<])@"([^"\n]{1,1000})"`)
+
+// Mentions are the files that a person's words name with @, as in a command's
+// body: each once, those outside of code only, where an @ means something else.
+func Mentions(text string) (out []string) {
+	add := func(name string) {
+		if !slices.Contains(out, name) && len(out) < maxNamed {
+			out = append(out, name)
+		}
+	}
+	for _, p := range parse(text) {
+		if p.kind == mention {
+			add(p.text)
+		}
+	}
+	for _, m := range quotedPath.FindAllStringSubmatch(text, maxNamed) {
+		add(m[1])
+	}
+	return out
 }
 
 // pathAt is the path of a mention: up to white space, without what ends a

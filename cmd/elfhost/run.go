@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -28,6 +29,7 @@ type runFlags struct {
 	maxCost                       float64
 	receipts                      bool
 	kept                          app.Kept
+	images                        []string
 }
 
 func runVerb(s streams) *cobra.Command {
@@ -36,12 +38,14 @@ func runVerb(s streams) *cobra.Command {
 		Use: "run PROMPT...", Short: "Ask the agent about this folder",
 		Long: `Ask the agent. The answer alone goes to standard output; what happens on the
 way goes to standard error. Standard input, if it is not a terminal, is given
-to the agent as extra context.
+to the agent as extra context. A file that the prompt names as @FILE, or
+@FILE#10-20 for some of its lines, goes along, read as the Read tool reads.
 
 Exit status: 0 done, 1 failed, 2 wrong usage or configuration, 3 a needed right
 was denied, 4 step limit or budget, 75 try again later, 130 interrupted.`,
 		Example: `  elfhost run "why does the build fail?"
   git diff | elfhost run "review this change" --mode plan
+  elfhost run "what is wrong on this page?" --image shot.png
   elfhost run "tidy the imports" --mode acceptEdits --output-format json`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error { return f.run(c.Context(), s, strings.Join(args, " ")) },
@@ -56,6 +60,7 @@ func (f *runFlags) flags(c *cobra.Command) {
 	fl.StringVarP(&f.model, "model", "m", "", "provider/name of the model, or a provider's name")
 	fl.StringVar(&f.effort, "effort", "", "how much the model thinks: none, low, medium, high, or default for its own")
 	fl.StringVar(&f.format, "output-format", "text", "text, json (one object) or stream-json (a line an event; see `elfhost schema events`)")
+	fl.StringArrayVar(&f.images, "image", nil, "show the model this picture (PNG, JPEG, GIF, WebP); may be given several times")
 	fl.StringVar(&f.schema, "json-schema", "", "the final answer must fit the JSON Schema in this file")
 	fl.IntVar(&f.maxSteps, "max-steps", 0, "requests to the model at the most")
 	fl.Float64Var(&f.maxCost, "max-cost", 0, "US dollars at the most; the model's price must be known")
@@ -102,7 +107,7 @@ func (f *runFlags) run(ctx context.Context, s streams, prompt string) error {
 	if err != nil {
 		return err
 	}
-	content, err := promptOf(s, prompt, f.kept.Continue || f.kept.Resume != "")
+	content, err := promptOf(s, prompt, f.kept.Continue || f.kept.Resume != "" || len(f.images) > 0)
 	if err != nil {
 		return err
 	}
@@ -125,6 +130,11 @@ func (f *runFlags) run(ctx context.Context, s streams, prompt string) error {
 	if err != nil {
 		return err
 	}
+	files, err := f.attach(ctx, s, a, chosen, prompt)
+	if err != nil {
+		return err
+	}
+	content = append(content, files...)
 	o, err := f.loop(ctx, a, chosen, shape, conversation, content, r, &w)
 	for try := 1; err == nil && o.Stop == agent.StopEnd; try++ {
 		misfit := fits(shape, o.Text)
@@ -144,6 +154,25 @@ func (f *runFlags) run(ctx context.Context, s streams, prompt string) error {
 		return perr
 	}
 	return f.verdict(o, err, &w)
+}
+
+// attach reads the files that --image and the prompt's @ name.
+func (f *runFlags) attach(ctx context.Context, s streams, a *app.App, m app.Chosen, prompt string) ([]abi.Content, error) {
+	out, notes := a.Mentioned(ctx, m, prompt)
+	for _, n := range notes {
+		fmt.Fprintf(s.err, "elfhost: note: %s\n", term.Lines(n))
+	}
+	for _, name := range f.images {
+		if abs, err := filepath.Abs(name); f.dir != "" && err == nil { // a shell completes names from where it is
+			name = abs
+		}
+		c, err := a.Image(ctx, m, name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, c...)
+	}
+	return out, nil
 }
 
 // loop runs the agent to its end.

@@ -11,6 +11,7 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
+	"slices"
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host"
@@ -96,6 +97,52 @@ func (l *Loop) offer() (out []model.Tool, err error) {
 		out = append(out, model.Tool{Name: d.Name, Description: d.Description, Input: d.Input})
 	}
 	return out, err
+}
+
+// unseen stands in the place of an image, for a model that takes none.
+const unseen = "(An image is here, which you cannot be shown. A tool that describes images may help.)"
+
+// shown are the messages as the model can take them. One that takes no images
+// would refuse the whole conversation for a single one.
+func (l *Loop) shown(messages []model.Message) []model.Message {
+	if !l.Info.TextOnly {
+		return messages
+	}
+	out := slices.Clone(messages)
+	for i, m := range out {
+		if !slices.ContainsFunc(m.Blocks, pictured) {
+			continue
+		}
+		out[i].Blocks = slices.Clone(m.Blocks)
+		for k, b := range m.Blocks {
+			switch {
+			case !pictured(b):
+			case b.Result != nil:
+				res := *b.Result
+				res.Content = slices.Clone(res.Content)
+				for n := range res.Content {
+					res.Content[n] = blind(res.Content[n])
+				}
+				out[i].Blocks[k].Result = &res
+			default:
+				c := blind(*b.Content)
+				out[i].Blocks[k].Content = &c
+			}
+		}
+	}
+	return out
+}
+
+func pictured(b model.Block) bool {
+	return b.Content != nil && b.Content.Type == abi.TypeImage ||
+		b.Result != nil && slices.ContainsFunc(b.Result.Content, func(c abi.Content) bool { return c.Type == abi.TypeImage })
+}
+
+func blind(c abi.Content) abi.Content {
+	if c.Type != abi.TypeImage {
+		return c
+	}
+	return abi.TextBlock(unseen)
 }
 
 // parallel says whether a call may run beside its neighbours: those that say

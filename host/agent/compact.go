@@ -242,7 +242,7 @@ func asked(messages []model.Message) []string {
 		}
 		if words := quotes(m); len(words) > 0 {
 			all = append(all, words...)
-		} else if s := strings.TrimSpace(m.Text()); s != "" && !strings.HasPrefix(s, "[") {
+		} else if s := said(m); s != "" && !strings.HasPrefix(s, "[") {
 			all = append(all, "\n> "+strings.ReplaceAll(clip(s, askedShown/2), "\n", "\n> ")+"\n")
 		}
 	}
@@ -256,6 +256,21 @@ func asked(messages []model.Message) []string {
 		left -= len(all[first])
 	}
 	return append(all[:1:1], all[first:]...)
+}
+
+// Attached names the blocks of a prompt that a person's words brought along:
+// files and pictures, which are not those words.
+const Attached = "attached"
+
+// said is what the person said themselves in a message.
+func said(m model.Message) string {
+	var b strings.Builder
+	for _, k := range m.Blocks {
+		if c := k.Content; c != nil && c.Type == abi.TypeText && c.Name != Attached {
+			b.WriteString(c.Text)
+		}
+	}
+	return strings.TrimSpace(b.String())
 }
 
 // quotes are the person's words in earlier minutes.

@@ -177,7 +177,7 @@ func (r *run) ask(ctx context.Context) (*model.Turn, error) {
 		r.emit(Event{Kind: KindNote, Text: fmt.Sprintf("The model is not offered every tool: %v", err)})
 	}
 	req := model.Request{
-		System: r.loop.System, Messages: r.session.Messages(), Tools: tools,
+		System: r.loop.System, Messages: r.loop.shown(r.session.Messages()), Tools: tools,
 		MaxTokens: r.loop.Limits.Answer, Effort: r.loop.Effort, Search: r.loop.search(),
 		Schema: r.loop.Schema, CacheKey: r.session.ID,
 	}

@@ -44,6 +44,7 @@ type Info struct {
 	Name      string `json:"name,omitempty"`
 	Window    int64  `json:"window,omitempty"`    // tokens of context, input and output together
 	MaxOutput int64  `json:"maxOutput,omitempty"` // tokens of one answer
+	TextOnly  bool   `json:"textOnly,omitempty"`  // it takes no images; false: it does, or that is not known
 }
 
 // Request is everything that a model is shown for one answer.

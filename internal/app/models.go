@@ -134,7 +134,9 @@ func (a *App) facts(provider string, info model.Info) (model.Info, *model.Price,
 	if a.isLocal(provider) || a.kind(provider) == "scripted" {
 		price = &model.Price{}
 	}
-	if t, err := known.Load(); err == nil && a.priced(provider) {
+	t, err := known.Load()
+	info.TextOnly = info.TextOnly || a.Config.Providers[provider].TextOnly || err == nil && t.Blind(info.ID)
+	if err == nil && a.priced(provider) {
 		if f, ok := t.Find(info.ID); ok {
 			if info.Window == 0 {
 				info.Window = f.Window

@@ -357,5 +357,24 @@ func (c *chat) input(ctx context.Context, text string) error {
 		}
 		return c.command(ctx, name, strings.TrimSpace(args))
 	}
-	return c.turn(ctx, c.model, abi.TextBlock(strings.TrimSpace(text)))
+	return c.say(ctx, strings.TrimSpace(text))
+}
+
+// say is a turn on what the person said, with the files that they name.
+func (c *chat) say(ctx context.Context, text string) error {
+	content := []abi.Content{abi.TextBlock(text)}
+	var files []abi.Content
+	var notes []string
+	if err := c.busy(ctx, "reading", func(ctx context.Context) { files, notes = c.app.Mentioned(ctx, c.model, text) }); err != nil {
+		return err
+	}
+	for _, n := range notes {
+		c.screen.printf("%s\n", c.Style.Yellow("note: "+term.Line(n)))
+	}
+	for _, f := range files {
+		if f.Type == abi.TypeImage {
+			c.screen.printf("%s\n", c.Style.Dim(fmt.Sprintf("with a picture, %s, %d kB", term.Line(f.MIMEType), (len(f.Data)+999)/1000)))
+		}
+	}
+	return c.turn(ctx, c.model, append(content, files...)...)
 }

@@ -77,19 +77,32 @@ func (c *chat) command(ctx context.Context, name, args string) error {
 
 // expand fills in a command from a file; its shell lines can be interrupted.
 func (c *chat) expand(ctx context.Context, name, args string) (control.Expansion, error) {
+	var x control.Expansion
+	var err error
+	if ierr := c.busy(ctx, "/"+term.Line(name), func(ctx context.Context) {
+		x, err = c.app.Command(ctx, fmt.Sprintf("command-%d", c.turns+1), name, args)
+	}); ierr != nil {
+		return x, ierr
+	}
+	return x, err
+}
+
+// busy does something before, or outside of, a turn that can be interrupted
+// and may ask; says is what the status line tells meanwhile.
+func (c *chat) busy(ctx context.Context, says string, do func(ctx context.Context)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done, ended := make(chan struct{}), make(chan bool, 1)
 	go func() { ended <- c.interrupts(cancel, done) }()
 	end := c.screen.start()
-	c.screen.say("/" + term.Line(name))
-	x, err := c.app.Command(ctx, fmt.Sprintf("command-%d", c.turns+1), name, args)
+	c.screen.say(says)
+	do(ctx)
 	end()
 	close(done)
 	if <-ended {
-		return x, term.ErrInterrupt
+		return term.ErrInterrupt
 	}
-	return x, err
+	return nil
 }
 
 // row prints a line of a list: what it is about, and as much of what it says as
@@ -112,6 +125,8 @@ func (c *chat) help(ctx context.Context, _ string) error {
 	}
 	for _, line := range []string{
 		"Enter sends; Alt-Enter, Ctrl-J or a backslash before Enter begins a new line.",
+		"@FILE brings a file or a picture along, @FILE#10-20 some of its lines; so does a",
+		"picture that is dropped on the terminal.",
 		"Tab completes commands and files, Ctrl-R looks through what was said before.",
 		"What you send while the agent works it reads after its step; a command waits",
 		"for the end. Ctrl-C ends a turn, twice leaves.",
@@ -249,21 +264,12 @@ func (c *chat) compact(ctx context.Context, _ string) error {
 		return nil
 	}
 	before := len(c.session.Messages())
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	done, ended := make(chan struct{}), make(chan bool, 1)
-	go func() { ended <- c.interrupts(cancel, done) }()
-	end := c.screen.start()
-	c.screen.say("shortening the conversation")
-	err = loop.Shorten(ctx, c.session)
-	end()
-	close(done)
-	switch {
-	case <-ended:
-		return term.ErrInterrupt
-	case err != nil:
+	if ierr := c.busy(ctx, "shortening the conversation", func(ctx context.Context) { err = loop.Shorten(ctx, c.session) }); ierr != nil {
+		return ierr
+	}
+	if err != nil {
 		c.complain(err)
-	default:
+	} else {
 		c.screen.printf("%d messages became %d\n", before, len(c.session.Messages()))
 	}
 	return nil

@@ -48,6 +48,7 @@ type Provider struct {
 	Headers   map[string]string `toml:"headers" secret:"true" doc:"sent with every request"`
 	File      string            `toml:"file" doc:"the turns of a scripted model"`
 	Context   int               `toml:"context" doc:"tokens of its models' context, where the program does not know"`
+	TextOnly  bool              `toml:"text_only" doc:"its models take no images"`
 	Timeout   Duration          `toml:"timeout" default:"10m" doc:"of one request, streaming included"`
 }
 

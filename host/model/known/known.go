@@ -7,6 +7,7 @@ import (
 	_ "embed"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
@@ -21,6 +22,8 @@ var data []byte
 type Table struct {
 	Date   string           `toml:"date"` // YYYY-MM-DD
 	Models map[string]Facts `toml:"models"`
+	// TextOnly are what the names of models begin with that take no images.
+	TextOnly []string `toml:"text_only"`
 }
 
 // Facts are what is published of a model.
@@ -59,6 +62,13 @@ func (p Table) Find(id string) (Facts, bool) {
 	}
 	f, ok := p.Models[best]
 	return f, ok
+}
+
+// Blind reports whether a model is known to take no images. A vendor's prefix
+// does not matter.
+func (p Table) Blind(id string) bool {
+	id = strings.ToLower(id[strings.LastIndexByte(id, '/')+1:])
+	return slices.ContainsFunc(p.TextOnly, func(begin string) bool { return strings.HasPrefix(id, begin) })
 }
 
 // dotted is how OpenRouter writes the versions of Claude.
