@@ -142,7 +142,7 @@ func TestMemoryIsGivenBack(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, v := range [][]byte{much, some} {
+			for _, v := range [][]byte{much, some, some} {
 				if err := errors.Join(s.Blob(1, v), s.Blob(2, v)); err != nil {
 					t.Fatal(err)
 				}
@@ -177,4 +177,27 @@ func resident(t *testing.T) int {
 		t.Fatal(err)
 	}
 	return pages * os.Getpagesize()
+}
+
+// A statement that is closed in the middle of its rows holds nothing: its
+// connection is the last one, and takes the log with it.
+func TestAClosedStatementHoldsNothing(t *testing.T) {
+	c, path := file(t)
+	if err := c.Exec(`INSERT INTO t VALUES (1, 'a'), (2, 'b')`); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Prepare(`SELECT n FROM t`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if more, err := s.Step(); err != nil || !more {
+		t.Fatal(more, err)
+	}
+	s.Close()
+	if err := errors.Join(c.Close(), c.Close()); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(path + "-wal"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the log is still there: %v", err)
+	}
 }
