@@ -86,6 +86,7 @@ func (f *serveFlags) run(ctx context.Context, s streams) error {
 		Registry: a.Registry, Version: buildInfo().Version, Session: a.Session, Secret: secret, Shared: a.Shared(),
 		Instructions: a.Instructions(as),
 		Offers:       func(ctx context.Context) ([]mcp.Prompt, []mcp.Resource) { return a.Prompts(ctx), a.Resources(ctx) },
+		Changed:      a.OffersChanged,
 		Prepare:      func(c *host.Call) { c.Receipt = func(r abi.Receipt) { a.KeepReceipt(r) } },
 	})
 	defer b.Close()

@@ -96,24 +96,25 @@ func (s *sealer) Generate() string {
 	return s.seal.close("session", append(body, rand.Text()[:12]...))
 }
 
-// flagsOf reads a session id.
-func (s *sealedSessions) flagsOf(id string) (byte, error) {
+// read reads a session id: what its client can do, and when it was made.
+func (s *sealedSessions) read(id string) (flags byte, made time.Time, err error) {
 	body, err := s.seal.open("session", id)
 	if err != nil {
-		return 0, err
+		return 0, made, err
 	}
 	if len(body) < 9 {
-		return 0, errSeal
+		return 0, made, errSeal
 	}
-	if age := s.now().Sub(time.Unix(int64(binary.BigEndian.Uint64(body[1:9])), 0)); age > sessionLife || age < -time.Minute {
-		return 0, errors.New("the session has expired")
+	made = time.Unix(int64(binary.BigEndian.Uint64(body[1:9])), 0)
+	if age := s.now().Sub(made); age > sessionLife || age < -time.Minute {
+		return 0, made, errors.New("the session has expired")
 	}
-	return body[0], nil
+	return body[0], made, nil
 }
 
 // Validate implements server.SessionIdManager.
 func (s *sealedSessions) Validate(id string) (ended bool, err error) {
-	if _, err := s.flagsOf(id); err != nil {
+	if _, _, err := s.read(id); err != nil {
 		return false, err
 	}
 	_, ended, err = s.shared.Value(endedKey(id))
@@ -125,7 +126,7 @@ func (s *sealer) Terminate(id string) (notAllowed bool, err error) {
 	if s.forgets {
 		return false, nil
 	}
-	if _, err := s.flagsOf(id); err != nil {
+	if _, _, err := s.read(id); err != nil {
 		return false, err
 	}
 	_, err = s.shared.Put(endedKey(id), nil, s.now().Add(sessionLife))

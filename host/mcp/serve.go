@@ -32,6 +32,9 @@ type ServeOptions struct {
 	// Offers gives the prompts and resources of the moment, in the place of those
 	// above: it is asked whenever a client lists them, and when the registry changes.
 	Offers func(context.Context) ([]Prompt, []Resource)
+	// Changed gives a channel that is closed when Offers may give others. Nil:
+	// they change with the registry alone.
+	Changed func() <-chan struct{}
 	// Secret seals what clients keep for us; servers with the same secret can
 	// stand in for each other. "": of this process alone.
 	Secret string
@@ -71,8 +74,9 @@ type Bridge struct {
 	stop   context.CancelFunc
 	done   sync.WaitGroup
 
+	changes  changes
 	offering sync.Mutex
-	offered  string // what clients were offered last
+	offered  [2]string // the prompts and resources that clients were offered last
 }
 
 // NewBridge makes a bridge; it follows the registry until Close.
@@ -91,20 +95,28 @@ func newBridge(o ServeOptions, more ...server.ServerOption) *Bridge {
 	}
 	opts = append(opts, b.offers()...)
 	b.srv = server.NewMCPServer("elfhost", o.Version, append(opts, more...)...)
+	changed := o.Registry.Changed()
+	offers := b.offersChanged()
 	b.offer(context.Background())
 	ctx, stop := context.WithCancel(context.Background())
 	b.life, b.stop = ctx, stop
-	changed := o.Registry.Changed()
 	b.show()
+	for list, served := range [lists]bool{true, o.Offers != nil || len(o.Prompts) > 0, o.Offers != nil || len(o.Resources) > 0} {
+		if served {
+			b.changes.begin(list)
+		}
+	}
 	b.done.Go(func() {
 		for {
 			select {
 			case <-ctx.Done():
 				return
 			case <-changed:
+				changed = o.Registry.Changed()
+				b.show()
+			case <-offers:
+				offers = b.offersChanged()
 			}
-			changed = o.Registry.Changed()
-			b.show()
 			b.offer(ctx)
 		}
 	})
@@ -126,7 +138,7 @@ func (b *Bridge) show() {
 			tools = append(tools, server.ServerTool{Tool: tool, Handler: b.call})
 		}
 	}
-	b.srv.SetTools(tools...)
+	b.changes.make(listTools, func() { b.srv.SetTools(tools...) })
 }
 
 // describe is a tool as clients see it.

@@ -103,7 +103,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if g.take(w, g.streams) {
 			defer func() { <-g.streams }()
 			g.used(id)
-			g.next.ServeHTTP(&asking{ResponseWriter: w, q: g.questions, session: id}, r)
+			g.next.ServeHTTP(&opening{asking: &asking{ResponseWriter: w, q: g.questions, session: id}, missed: func() []string { return g.missed(id) }}, r)
 		}
 	case http.MethodDelete:
 		g.end(w, r)
@@ -167,8 +167,12 @@ func (g *guard) post(w http.ResponseWriter, r *http.Request) {
 		<-g.slots // it stays for long, and is counted among the streams
 		slots = g.streams
 	default:
-		if flags, err := g.sessions.flagsOf(id); err == nil {
+		if flags, _, err := g.sessions.read(id); err == nil {
 			g.used(id)
+			if list, ok := listed[m.method]; ok {
+				n := g.b.changes.now(list)
+				g.recent.note(id, func(k *known) { k.had[list] = n })
+			}
 			if flags&canElicit != 0 {
 				ctx = context.WithValue(ctx, elicitKey{}, true)
 			}
@@ -181,7 +185,9 @@ func (g *guard) post(w http.ResponseWriter, r *http.Request) {
 	g.next.ServeHTTP(out, r)
 	out.end()
 	if m.method == string(mcp.MethodInitialize) {
-		g.used(w.Header().Get(server.HeaderKeySessionID))
+		id := w.Header().Get(server.HeaderKeySessionID)
+		g.used(id)
+		g.recent.note(id, func(k *known) { k.queued = true })
 	}
 }
 

@@ -27,6 +27,13 @@ func (b *Bridge) offers() (opts []server.ServerOption) {
 	return opts
 }
 
+func (b *Bridge) offersChanged() <-chan struct{} {
+	if b.opt.Changed == nil || b.opt.Offers == nil {
+		return nil
+	}
+	return b.opt.Changed()
+}
+
 // offer makes the server's prompts and resources those of the moment; clients
 // are told where they are others than before.
 func (b *Bridge) offer(ctx context.Context) {
@@ -36,27 +43,29 @@ func (b *Bridge) offer(ctx context.Context) {
 	if b.opt.Offers != nil {
 		prompts, resources = b.opt.Offers(ctx)
 	}
-	var all strings.Builder
+	var all [2]strings.Builder
 	for _, p := range prompts {
-		fmt.Fprintf(&all, "%q %q %q %+v\n", p.Name, p.Title, p.Description, p.Args)
+		fmt.Fprintf(&all[0], "%q %q %q %+v\n", p.Name, p.Title, p.Description, p.Args)
 	}
 	for _, r := range resources {
-		fmt.Fprintf(&all, "%q %q %q %q\n", r.URI, r.Name, r.Description, r.MIMEType)
+		fmt.Fprintf(&all[1], "%q %q %q %q\n", r.URI, r.Name, r.Description, r.MIMEType)
 	}
-	if all.String() == b.offered {
-		return
+	if now := all[0].String(); now != b.offered[0] {
+		b.offered[0] = now
+		var ps []server.ServerPrompt
+		for _, p := range prompts {
+			ps = append(ps, servedPrompt(p))
+		}
+		b.changes.make(listPrompts, func() { b.srv.SetPrompts(ps...) })
 	}
-	b.offered = all.String()
-	var ps []server.ServerPrompt
-	for _, p := range prompts {
-		ps = append(ps, servedPrompt(p))
+	if now := all[1].String(); now != b.offered[1] {
+		b.offered[1] = now
+		var rs []server.ServerResource
+		for _, r := range resources {
+			rs = append(rs, servedResource(r))
+		}
+		b.changes.make(listResources, func() { b.srv.SetResources(rs...) })
 	}
-	var rs []server.ServerResource
-	for _, r := range resources {
-		rs = append(rs, servedResource(r))
-	}
-	b.srv.SetPrompts(ps...)
-	b.srv.SetResources(rs...)
 }
 
 func servedPrompt(p Prompt) server.ServerPrompt {

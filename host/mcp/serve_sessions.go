@@ -5,6 +5,7 @@ import (
 	"context"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/mark3labs/mcp-go/server"
 )
@@ -17,8 +18,18 @@ const maxSessions = 1000
 // recent are the sessions that were used last.
 type recent struct {
 	mu    sync.Mutex
-	order list.List // of ids, the last used first
+	order list.List // of *known, the last used first
 	at    map[string]*list.Element
+}
+
+// known is what is kept of a session.
+type known struct {
+	id  string
+	had [lists]int // which of each list its client got last; 0: none
+	// queued says that mcp-go keeps its notifications until there is a stream:
+	// it began here, and was not left alone for too long since.
+	queued bool
+	used   time.Time
 }
 
 // use notes a session, and gives the one that is to be forgotten for it, if any.
@@ -27,17 +38,31 @@ func (r *recent) use(id string) (forgotten string) {
 	defer r.mu.Unlock()
 	if e := r.at[id]; e != nil {
 		r.order.MoveToFront(e)
+		k := e.Value.(*known)
+		k.queued = k.queued && time.Since(k.used) < idleSession
+		k.used = time.Now()
 		return ""
 	}
 	if r.at == nil {
 		r.at = map[string]*list.Element{}
 	}
 	if r.order.Len() >= maxSessions {
-		forgotten, _ = r.order.Remove(r.order.Back()).(string)
+		if k, ok := r.order.Remove(r.order.Back()).(*known); ok {
+			forgotten = k.id
+		}
 		delete(r.at, forgotten)
 	}
-	r.at[id] = r.order.PushFront(id)
+	r.at[id] = r.order.PushFront(&known{id: id, used: time.Now()})
 	return forgotten
+}
+
+// note changes what is kept of a session, if anything is.
+func (r *recent) note(id string, f func(*known)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e := r.at[id]; e != nil {
+		f(e.Value.(*known))
+	}
 }
 
 func (r *recent) drop(id string) {
@@ -61,6 +86,20 @@ func (g *guard) used(id string) {
 			g.next.ServeHTTP(unheard{http.Header{}}, r)
 		}
 	}
+}
+
+// missed are the notifications that the client of a session did not hear.
+func (g *guard) missed(id string) []string {
+	_, made, err := g.sessions.read(id)
+	if err != nil {
+		return nil
+	}
+	var k known
+	g.recent.note(id, func(now *known) { k = *now })
+	if k.queued {
+		return nil
+	}
+	return g.b.changes.missed(k.had, made)
 }
 
 // forgetKey marks a DELETE of ours, which ends no session: what mcp-go keeps of

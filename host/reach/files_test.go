@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host/policy"
 )
 
@@ -229,5 +230,64 @@ func TestChanges(t *testing.T) {
 		if bad == nil {
 			t.Error("no error")
 		}
+	}
+}
+
+// A folder that is made later is mounted then, for views that are there already
+// as well.
+func TestLateMounts(t *testing.T) {
+	dir := t.TempDir()
+	late := filepath.Join(dir, "skills")
+	tree, err := NewTree(Mount{Name: "/ws", Dir: dir}, Mount{Name: "/skills", Dir: late, ReadOnly: true, Late: true}, Mount{Name: "/own", Dir: filepath.Join(dir, "own"), Hidden: true, Late: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { tree.Close() })
+	view := tree.Reveal()
+	if _, err := NewTree(Mount{Name: "/gone", Dir: late}); err == nil {
+		t.Error("a mount that is not late needs its folder")
+	}
+	grants, err := policy.New("t", policy.Grant{Cap: abi.FSRead, Scope: []string{"/ws/**", "/skills/**"}}, policy.Grant{Cap: abi.FSWrite, Scope: []string{"/ws/**", "/skills/**"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := policy.Rights{Grants: grants}
+	names := func() (out []string) {
+		list, err := tree.ReadDir(bg, r, "/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range list {
+			out = append(out, e.Name())
+		}
+		return out
+	}
+	if _, err := tree.ReadFile(bg, r, "/skills/a.md", 0); !errors.Is(err, fs.ErrNotExist) || !slices.Equal(names(), []string{"ws"}) {
+		t.Errorf("before: %v, %q", err, names())
+	}
+	if n := len(tree.Mounts()); n != 2 {
+		t.Errorf("%d mounts are declared", n)
+	}
+	for _, name := range []string{late, filepath.Join(dir, "own")} {
+		if err := errors.Join(os.Mkdir(name, 0o755), os.WriteFile(filepath.Join(name, "a.md"), []byte("how to"), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tr := range []*Tree{view, tree} {
+		if b, err := tr.ReadFile(bg, r, "/skills/a.md", 0); err != nil || string(b) != "how to" {
+			t.Errorf("after: %q, %v", b, err)
+		}
+	}
+	if _, err := tree.WriteFile(bg, r, "/skills/a.md", strings.NewReader("x"), WriteOptions{}); !errors.Is(err, denied) {
+		t.Errorf("writing: %v", err)
+	}
+	if !slices.Equal(names(), []string{"skills", "ws"}) {
+		t.Errorf("the root has %q", names())
+	}
+	if _, err := tree.ReadFile(bg, r, "/own/a.md", 0); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("what is hidden: %v", err)
+	}
+	if b, err := view.ReadFile(bg, r, "/own/a.md", 0); err != nil || string(b) != "how to" {
+		t.Errorf("what is revealed: %q, %v", b, err)
 	}
 }

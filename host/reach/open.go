@@ -77,7 +77,7 @@ func (t *Tree) open(ctx context.Context, r policy.Rights, name string, flag int,
 // top lists the mounts in which something may be reached.
 func (t *Tree) top(r policy.Rights) []Entry {
 	var out []Entry
-	for _, m := range t.mounts {
+	for _, m := range t.mounts.all() {
 		if !m.Hidden && (r.Grants.Below(abi.FSRead, m.Name) || r.Grants.Below(abi.FSWrite, m.Name)) {
 			out = append(out, Entry{m.Name[1:], fs.ModeDir})
 		}

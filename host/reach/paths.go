@@ -94,8 +94,8 @@ func (t *Tree) fromHost(p string) (string, bool) {
 	var best *mount
 	var rest string
 	length := -1
-	for _, m := range t.mounts {
-		if !t.sees(m) {
+	for _, m := range t.mounts.all() {
+		if !t.sees(m.Mount) {
 			continue
 		}
 		for _, dir := range []string{m.Dir, m.real} {

@@ -6,11 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
 
 	"github.com/elfhost/elfhost/abi"
@@ -35,29 +32,8 @@ type Tree struct {
 	// may lie outside the mount.
 	DenyMultilink bool
 
-	mounts []*mount
+	mounts *mountTable
 	reveal bool // a view of another tree, which owns the mounts
-}
-
-// Mount puts a host folder at a virtual path of one component.
-type Mount struct {
-	Name     string // "/ws"
-	Dir      string // absolute path on the host
-	ReadOnly bool
-	// Hidden mounts are seen through Reveal alone, and are read-only there.
-	Hidden bool
-}
-
-// mount is an open Mount.
-type mount struct {
-	Mount
-	real string   // Dir with its links resolved
-	root *os.Root // confines whatever openat2 does not
-	base *os.File // the folder itself, for openat2
-
-	kernel  atomic.Bool // openat2 was refused: some sandboxes know it not
-	devices sync.Map    // device number → whether it is a kernel file system
-	swap    sync.Mutex  // between WriteOptions.Before and the rename
 }
 
 // Limits of names. The first two are Linux's; more components than the last
@@ -71,42 +47,14 @@ const (
 
 // NewTree opens the mounts. Without mounts the root is empty.
 func NewTree(mounts ...Mount) (*Tree, error) {
-	t := &Tree{}
+	t := &Tree{mounts: new(mountTable)}
 	for _, m := range mounts {
-		if err := t.mount(m); err != nil {
+		if err := t.mounts.add(m); err != nil {
 			t.Close()
 			return nil, fmt.Errorf("mounting %q: %w", m.Name, err)
 		}
 	}
 	return t, nil
-}
-
-func (t *Tree) mount(m Mount) error {
-	if name, ok := strings.CutPrefix(m.Name, "/"); !ok || name == "" || !fs.ValidPath(name) || strings.Contains(name, "/") {
-		return errors.New("a mount's name is one component, such as /ws")
-	}
-	if t.find(m.Name) != nil {
-		return fs.ErrExist
-	}
-	if !filepath.IsAbs(m.Dir) {
-		return fmt.Errorf("%q is not absolute", m.Dir)
-	}
-	m.Dir = filepath.Clean(m.Dir)
-	real, err := filepath.EvalSymlinks(m.Dir)
-	if err != nil {
-		return err
-	}
-	root, err := os.OpenRoot(real)
-	if err != nil {
-		return err
-	}
-	base, err := root.Open(".")
-	if err != nil {
-		root.Close()
-		return err
-	}
-	t.mounts = append(t.mounts, &mount{Mount: m, real: real, root: root, base: base})
-	return nil
 }
 
 // Reveal returns a view of the same tree in which hidden mounts can be read,
@@ -121,33 +69,18 @@ func (t *Tree) Close() error {
 	if t.reveal {
 		return nil
 	}
-	var errs []error
-	for _, m := range t.mounts {
-		errs = append(errs, m.base.Close(), m.root.Close())
-	}
-	return errors.Join(errs...)
+	return t.mounts.close()
 }
 
-// Mounts lists what is mounted, hidden mounts where this view shows them.
+// Mounts lists what is mounted, or will be when it is there; hidden mounts where
+// this view shows them.
 func (t *Tree) Mounts() []Mount {
-	var out []Mount
-	for _, m := range t.mounts {
-		if t.sees(m) {
-			out = append(out, m.Mount)
-		}
-	}
-	return out
+	return slices.DeleteFunc(t.mounts.declared(), func(m Mount) bool { return !t.sees(m) })
 }
 
-func (t *Tree) sees(m *mount) bool { return !m.Hidden || t.reveal }
+func (t *Tree) sees(m Mount) bool { return !m.Hidden || t.reveal }
 
-func (t *Tree) find(name string) *mount {
-	i := slices.IndexFunc(t.mounts, func(m *mount) bool { return m.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return t.mounts[i]
-}
+func (t *Tree) find(name string) *mount { return t.mounts.find(name) }
 
 // locate splits a virtual path into its mount and the path below it ("." for
 // the mount itself). The virtual root has no mount. It is lexical.
@@ -164,7 +97,7 @@ func (t *Tree) locate(name string) (m *mount, rel, clean string, err error) {
 	}
 	first, rest, _ := strings.Cut(clean[1:], "/")
 	m = t.find("/" + first)
-	if m == nil || !t.sees(m) {
+	if m == nil || !t.sees(m.Mount) {
 		return nil, "", clean, fs.ErrNotExist
 	}
 	if rest == "" {

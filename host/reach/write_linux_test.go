@@ -53,7 +53,7 @@ func TestOwnerIsKept(t *testing.T) {
 // TestWithoutOpenat2 runs the path that sandboxes without openat2 take.
 func TestWithoutOpenat2(t *testing.T) {
 	w := newWorld(t)
-	w.mounts[0].kernel.Store(true)
+	w.mounts.list()[0].kernel.Store(true)
 	link(t, "../canary", w.host("out"))
 	link(t, "sub", w.host("in"))
 	r := readWrite(t)

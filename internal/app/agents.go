@@ -22,11 +22,7 @@ import (
 const agentMount = "/agents"
 
 func (a *App) agentMounts() []reach.Mount {
-	dir := filepath.Join(a.Paths.Config, "agents")
-	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
-		return nil
-	}
-	return []reach.Mount{{Name: agentMount, Dir: dir, ReadOnly: true, Hidden: true}}
+	return []reach.Mount{{Name: agentMount, Dir: filepath.Join(a.Paths.Config, "agents"), ReadOnly: true, Hidden: true, Late: true}}
 }
 
 // Definitions is where agent definitions are found: the person's own first.

@@ -102,6 +102,7 @@ type App struct {
 	kernel   chan reach.Sandbox // probed while the rest is opened
 	packages []pack             // bundled, and of --plugin; see packs
 	installs *installs
+	offers   offers
 	hub      *hubTools
 	atStart  chan loaded // what is installed, read while the rest is opened
 	closers  []func(context.Context) error

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 
 	"github.com/elfhost/elfhost/abi"
@@ -40,13 +39,9 @@ func commandTools(_ context.Context, a *App) ([]host.Tool, error) {
 
 const commandsMount = "/commands"
 
-// userCommands is the user's own folder, if there is one, under a root of its own.
+// userCommands is the user's own folder, be it made later, under a root of its own.
 func (a *App) userCommands() (control.Folder, bool) {
-	dir := filepath.Join(a.Paths.Config, "commands")
-	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
-		return control.Folder{}, false
-	}
-	tree, err := reach.NewTree(reach.Mount{Name: commandsMount, Dir: dir, ReadOnly: true})
+	tree, err := reach.NewTree(reach.Mount{Name: commandsMount, Dir: filepath.Join(a.Paths.Config, "commands"), ReadOnly: true, Late: true})
 	if err != nil {
 		a.note("your commands are left out: %v", err)
 		return control.Folder{}, false

@@ -86,6 +86,7 @@ func (s *installs) watch(ctx context.Context) {
 				s.reload(ctx)
 			}
 			s.recheck()
+			s.app.lookAtOffers()
 		}
 	}
 }

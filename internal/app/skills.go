@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -24,7 +23,7 @@ var projectSkills = []string{config.ProjectDir + "/skills", ".claude/skills", ".
 const packageMount = "/skills-hub"
 
 // skillMounts are the person's own skill folders, which lie outside of the
-// workspace and are only read. Those that are not there are left out.
+// workspace and are only read. Those that are not there show once they are made.
 func (a *App) skillMounts() []reach.Mount {
 	own := []reach.Mount{{Name: "/skills", Dir: filepath.Join(a.Paths.Config, "skills")}}
 	if home := a.env("HOME"); filepath.IsAbs(home) {
@@ -32,22 +31,14 @@ func (a *App) skillMounts() []reach.Mount {
 			reach.Mount{Name: "/skills-claude", Dir: filepath.Join(home, ".claude", "skills")},
 			reach.Mount{Name: "/skills-agents", Dir: filepath.Join(home, ".agents", "skills")})
 	}
-	var out []reach.Mount
-	for _, m := range own {
-		if st, err := os.Stat(m.Dir); err == nil && st.IsDir() {
-			m.ReadOnly = true
-			out = append(out, m)
-		}
+	own = append(own, reach.Mount{Name: packageMount, Dir: Store(a.Paths).FilesDir()})
+	for i := range own {
+		own[i].ReadOnly, own[i].Late = true, true
 	}
-	// It is there from the start, so that what is installed later shows.
-	files := Store(a.Paths).FilesDir()
-	if err := os.MkdirAll(files, 0o700); err == nil {
-		out = append(out, reach.Mount{Name: packageMount, Dir: files, ReadOnly: true})
-	}
-	return out
+	return own
 }
 
-// ownSkills are those mounts as they were opened.
+// ownSkills are those mounts.
 func (a *App) ownSkills() (out []reach.Mount) {
 	for _, m := range a.Tree.Mounts() {
 		if strings.HasPrefix(m.Name, "/skills") {
