@@ -52,7 +52,7 @@ func TestOffersAreNoticed(t *testing.T) {
 			}
 			c.make()
 			end := time.After(patience)
-			for !offers(t, a, c.name) {
+			for told := false; !told || !offers(t, a, c.name); told = true {
 				select {
 				case <-changed:
 					changed = a.OffersChanged()
