@@ -63,6 +63,24 @@ func TestATransactionThatFails(t *testing.T) {
 	}
 }
 
+// What could not be kept is refused before it shares a transaction with others.
+func TestABodyThatDoesNotFit(t *testing.T) {
+	ctx, s := context.Background(), openTest(t)
+	w := create(t, s, Session{ID: "x"})
+	huge := make([]byte, maxBody+1)
+	for _, body := range []json.RawMessage{nil, {}, huge} {
+		r := record(1)
+		r.Body = body
+		for _, err := range []error{w.Append(ctx, r, false), s.AddNote(ctx, "x", Note{Body: body}), s.SetFact(ctx, "x", "a", body)} {
+			if err == nil || code(err) != 0 {
+				t.Errorf("%d bytes: %v", len(body), err)
+			}
+		}
+	}
+	wants(t, w.Draft(ctx, Piece{Text: string(huge)}), errTooLong)
+	must(t, w.Append(ctx, record(1), false))
+}
+
 func TestALockThatDoesNotEnd(t *testing.T) {
 	ctx, path := context.Background(), filepath.Join(t.TempDir(), "s.db")
 	s, other := openAt(t, path), openAt(t, path)

@@ -3,13 +3,14 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"errors"
 )
 
 // SetFact keeps a value of a session under a name, in place of the one before,
 // and returns when that is durable. Like a note it needs no claim. A fact is
 // what can be asked for, other than a record, which is what happened.
 func (s *Store) SetFact(ctx context.Context, id, name string, body json.RawMessage) error {
-	if err := CheckID(id); err != nil {
+	if err := errors.Join(CheckID(id), fits(body)); err != nil {
 		return err
 	}
 	return named(id, s.queue.commit(ctx, func(t *tx) error {

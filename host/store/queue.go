@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 )
@@ -36,6 +37,23 @@ type refusal struct{ error }
 func (r refusal) Unwrap() error { return r.error }
 
 func refuse(err error) error { return refusal{err} }
+
+// maxBody bounds what one op brings, in bytes. The engine has a bound, too, but
+// what it refuses fails the transaction, and with it all who share it.
+const maxBody = 256 << 20
+
+var errTooLong = fmt.Errorf("more than %d MB cannot be kept at once", maxBody>>20)
+
+// fits refuses a body that the engine would.
+func fits(body []byte) error {
+	switch {
+	case len(body) == 0:
+		return errors.New("there is no body to keep")
+	case len(body) > maxBody:
+		return errTooLong
+	}
+	return nil
+}
 
 // maxBatch bounds how many ops share a transaction.
 const maxBatch = 256

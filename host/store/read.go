@@ -206,7 +206,7 @@ type Note struct {
 // AddNote keeps a note about a session and returns when that is durable. It
 // needs no claim: whoever decides about a call need not write its session.
 func (s *Store) AddNote(ctx context.Context, id string, n Note) error {
-	if err := CheckID(id); err != nil {
+	if err := errors.Join(CheckID(id), fits(n.Body)); err != nil {
 		return err
 	}
 	return named(id, s.queue.commit(ctx, func(t *tx) error {

@@ -50,6 +50,9 @@ func (w *Writer) Append(ctx context.Context, r Record, settles bool, moves ...Mo
 	if r.Seq < 1 || r.Seq > maxSeq {
 		return named(w.id, fmt.Errorf("%w: number %d", ErrOrder, r.Seq))
 	}
+	if err := fits(r.Body); err != nil {
+		return named(w.id, err)
+	}
 	err := w.store.queue.commit(ctx, func(t *tx) error {
 		if err := w.check(t); err != nil {
 			return err
@@ -85,6 +88,9 @@ type Piece struct{ Kind, Text string }
 // Draft keeps a piece of what is being said, so that nothing which was shown
 // is lost before its record comes. A piece without text drops what was kept.
 func (w *Writer) Draft(ctx context.Context, p Piece) error {
+	if len(p.Text) > maxBody {
+		return named(w.id, errTooLong)
+	}
 	return named(w.id, w.store.queue.commit(ctx, func(t *tx) error {
 		if err := w.check(t); err != nil {
 			return err
