@@ -74,10 +74,11 @@ func prime() {
 func frameResult(r abi.Result) (abi.ReplyKind, []byte) {
 	if len(r.Content) == 1 && r.Structured == nil {
 		if c := r.Content[0]; c.Type == abi.TypeText && c.Annotations == nil && utf8.ValidString(c.Text) {
+			text := unsafe.Slice(unsafe.StringData(c.Text), len(c.Text)) // reply copies it
 			if r.IsError {
-				return abi.ReplyError, []byte(c.Text)
+				return abi.ReplyError, text
 			}
-			return abi.ReplyText, []byte(c.Text)
+			return abi.ReplyText, text
 		}
 	}
 	if r.Content == nil {
@@ -91,7 +92,9 @@ func frameResult(r abi.Result) (abi.ReplyKind, []byte) {
 }
 
 func reply(kind abi.ReplyKind, payload []byte) uint64 {
-	guest.reply = append([]byte{byte(kind)}, payload...)
+	guest.reply = make([]byte, 1+len(payload))
+	guest.reply[0] = byte(kind)
+	copy(guest.reply[1:], payload)
 	p := uintptr(unsafe.Pointer(&guest.reply[0]))
 	return uint64(p)<<32 | uint64(len(guest.reply))
 }

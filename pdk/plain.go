@@ -1,7 +1,9 @@
 package pdk
 
 import (
+	"bytes"
 	"encoding"
+	"encoding/binary"
 	"encoding/json"
 	"reflect"
 	"strconv"
@@ -85,8 +87,9 @@ func plainKind(t reflect.Type) (reflect.Kind, plainForm, bool) {
 	return k, form, k == reflect.Bool || k == reflect.String || k >= reflect.Int && k <= reflect.Uint64 || k == reflect.Float64
 }
 
-// readPlain reads a plain object into the struct at v. Where it reports false,
-// some fields may have been written.
+// readPlain reads a plain object into the struct at v. Its texts share the
+// memory of b, which must not change any more. Where it reports false, some
+// fields may have been written.
 func readPlain(b []byte, v unsafe.Pointer, fields []plainField) bool {
 	s := plainScan{b: b}
 	if !s.take('{') {
@@ -100,7 +103,7 @@ func readPlain(b []byte, v unsafe.Pointer, fields []plainField) bool {
 		if !ok || !s.take(':') {
 			return false
 		}
-		if !s.field(string(key), v, fields) {
+		if !s.field(key, v, fields) {
 			return false
 		}
 		if !s.take(',') {
@@ -135,25 +138,41 @@ func (s *plainScan) end() bool {
 	return s.i == len(s.b)
 }
 
-// text is a string without escapes.
-func (s *plainScan) text() ([]byte, bool) {
+// text is a string without escapes. It shares its memory with the input: the
+// arguments of a call are written once.
+func (s *plainScan) text() (string, bool) {
 	if !s.take('"') {
-		return nil, false
+		return "", false
 	}
-	from, ascii := s.i, true
-	for ; s.i < len(s.b); s.i++ {
-		switch c := s.b[s.i]; {
-		case c == '"':
-			t := s.b[from:s.i]
-			s.i++
-			return t, ascii || utf8.Valid(t)
-		case c == '\\' || c < ' ':
-			return nil, false
-		case c >= utf8.RuneSelf:
-			ascii = false
+	rest := s.b[s.i:]
+	n := bytes.IndexByte(rest, '"')
+	if n < 0 {
+		return "", false
+	}
+	s.i += n + 1
+	t := unsafe.String(unsafe.SliceData(rest), n)
+	ascii, ok := unescaped(rest[:n])
+	return t, ok && (ascii || utf8.ValidString(t))
+}
+
+// unescaped reports whether a string's bytes are what it says, and whether they
+// are ASCII. It looks at eight at a time: a text may have megabytes.
+func unescaped(b []byte) (ascii, ok bool) {
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	var seen, bad uint64
+	for ; len(b) >= 8; b = b[8:] {
+		w := binary.LittleEndian.Uint64(b)
+		slash := w ^ '\\'*ones
+		seen |= w
+		bad |= (w-' '*ones)&^w | (slash-ones)&^slash
+	}
+	for _, c := range b {
+		seen |= uint64(c)
+		if c < ' ' || c == '\\' {
+			bad = tops
 		}
 	}
-	return nil, false
+	return seen&tops == 0, bad&tops == 0
 }
 
 // number is one as JSON spells it; whole says that it has digits alone.
@@ -238,7 +257,7 @@ func (s *plainScan) form(at unsafe.Pointer, f plainField) bool {
 			if !ok {
 				return false
 			}
-			list = append(list, string(t))
+			list = append(list, t)
 			if s.take(']') {
 				break
 			}
@@ -273,7 +292,7 @@ func (s *plainScan) value(at unsafe.Pointer, k reflect.Kind) bool {
 	case reflect.String:
 		t, ok := s.text()
 		if ok {
-			*(*string)(at) = string(t)
+			*(*string)(at) = t
 		}
 		return ok
 	case reflect.Bool:

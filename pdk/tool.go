@@ -112,7 +112,8 @@ func describe() abi.Description {
 }
 
 // Call runs a registered tool the way the host does. A failure of the tool, a
-// panic included, is a Result with IsError.
+// panic included, is a Result with IsError. The tool may keep parts of args,
+// which must not change afterwards.
 func Call(ctx context.Context, name string, args json.RawMessage) (r abi.Result) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/tetratelabs/wazero/api"
 
@@ -35,9 +36,9 @@ func readReply(mod api.Module, packed uint64, limit int64) (abi.ReplyKind, []byt
 func result(kind abi.ReplyKind, b []byte) (abi.Result, error) {
 	switch kind {
 	case abi.ReplyText:
-		return abi.Text(strings.ToValidUTF8(string(b), "\uFFFD")), nil
+		return abi.Text(textOf(b)), nil
 	case abi.ReplyError:
-		r := abi.Text(strings.ToValidUTF8(string(b), "\uFFFD"))
+		r := abi.Text(textOf(b))
 		r.IsError = true
 		return r, nil
 	}
@@ -57,6 +58,15 @@ func result(kind abi.ReplyKind, b []byte) (abi.Result, error) {
 		return abi.Result{}, abiErrorf("the result has neither content nor structured content")
 	}
 	return r, nil
+}
+
+// textOf copies a guest's text; what is not UTF-8 is replaced. To look first
+// costs less than to replace nothing.
+func textOf(b []byte) string {
+	if utf8.Valid(b) {
+		return string(b)
+	}
+	return strings.ToValidUTF8(string(b), "\uFFFD")
 }
 
 func checkContent(c abi.Content) error {
