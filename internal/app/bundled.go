@@ -94,9 +94,10 @@ const webSearch = "WebSearch"
 
 // nativeSearch reports whether the model's provider is to search the web by
 // itself, in the place of WebSearch: where it can beside other tools. The loop
-// sees to it that nothing keeps the tool itself from being used.
+// sees to it that nothing keeps the tool itself from being used; a hook before
+// it sees every search.
 func (a *App) nativeSearch(c Chosen) *model.Search {
-	if !a.searches(c.Name) || !a.Config.NativeSearch || a.Policy.Network().Off {
+	if !a.searches(c.Name) || !a.Config.NativeSearch || a.Policy.Network().Off || a.Hooks.Guards(webSearch) {
 		return nil
 	}
 	return &model.Search{}

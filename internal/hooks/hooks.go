@@ -141,6 +141,16 @@ func (h *Hooks) Has(event string) bool {
 	return false
 }
 
+// Guards reports whether a hook may stand before calls of a tool.
+func (h *Hooks) Guards(tool string) bool {
+	for _, k := range h.all {
+		if k.Event == BeforeTool && (k.match == nil || k.match.Names(tool)) {
+			return true
+		}
+	}
+	return false
+}
+
 // Before is for host.Gate.Before.
 func (h *Hooks) Before(ctx context.Context, s host.Spec, c host.Call) error {
 	for _, k := range h.of(BeforeTool, s, c) {

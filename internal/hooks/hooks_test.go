@@ -72,23 +72,35 @@ func TestBeforeTool(t *testing.T) {
 		ran    bool
 		says   string
 	}{
-		"passes":       {"exit 0", true, "written"},
-		"says nothing": {"cat >/dev/null", true, "written"},
-		"allows":       {`echo '{"decision":"allow"}'`, true, "written"},
-		"denies":       {`echo '{"decision":"deny","reason":"not on a Friday"}'`, false, "not on a Friday"},
-		"blocks":       {`echo '{"decision":"block"}'`, false, "says no"},
-		"status 2":     {"echo 'not today' >&2; exit 2", false, "not today"},
-		"status 1":     {"echo broken >&2; exit 1", false, "failed with status 1: broken"},
-		"killed":       {"kill -9 $$", false, "failed with status"},
-		"prose":        {"echo all is well", false, "no JSON object"},
-		"odd decision": {`echo '{"decision":"perhaps"}'`, false, "neither allow nor deny"},
-		"floods":       {"yes | head -c 200000", false, "answered more than"},
-		"hangs":        {"sleep 300", false, "took longer than"},
-		"leaves child": {"sleep 300 & exit 0", true, "written"},
+		"passes":              {"exit 0", true, "written"},
+		"says nothing":        {"cat >/dev/null", true, "written"},
+		"allows":              {`echo '{"decision":"allow"}'`, true, "written"},
+		"denies":              {`echo '{"decision":"deny","reason":"not on a Friday"}'`, false, "not on a Friday"},
+		"blocks":              {`echo '{"decision":"block"}'`, false, "says no"},
+		"status 2":            {"echo 'not today' >&2; exit 2", false, "not today"},
+		"status 1":            {"echo broken >&2; exit 1", false, "failed with status 1: broken"},
+		"killed":              {"kill -9 $$", false, "failed with status"},
+		"terminated":          {"kill -15 $$", false, "failed with status"},
+		"list":                {`echo '[]'`, false, "no JSON object"},
+		"null":                {`echo null`, false, "no JSON object"},
+		"two objects":         {`echo '{"decision":"deny"}{"decision":"allow"}'`, false, "no JSON object"},
+		"half":                {`printf '{"decision":"de'`, false, "no JSON object"},
+		"odd type":            {`echo '{"decision":true}'`, false, "not {decision, reason, context}"},
+		"foreign no":          {`echo '{"hookSpecificOutput":{"permissionDecision":"deny"}}'`, false, "not {decision, reason, context}"},
+		"reason in both":      {`echo '{"decision":"deny","reason":"because"}'; exit 2`, false, "because"},
+		"complains at length": {"yes no | head -c 400000 >&2; exit 2", false, "no no no"},
+		"talks and passes":    {"yes hm | head -c 400000 >&2", true, "written"},
+		"is deaf to ends":     {"trap '' TERM; while :; do sleep 1; done", false, "took longer than"},
+		"leaves a talker":     {"(while :; do echo x; sleep 0.01; done) & exit 0", false, ""},
+		"prose":               {"echo all is well", false, "no JSON object"},
+		"odd decision":        {`echo '{"decision":"perhaps"}'`, false, "neither allow nor deny"},
+		"floods":              {"yes | head -c 200000", false, "answered more than"},
+		"hangs":               {"sleep 300", false, "took longer than"},
+		"leaves child":        {"sleep 300 & exit 0", true, "written"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			limit := 5 * time.Minute
-			if name == "hangs" {
+			if name == "hangs" || name == "is deaf to ends" {
 				limit = 500 * time.Millisecond
 			}
 			r, _, ran, _ := open(t, nil, config.Hook{Event: BeforeTool, Command: []string{script(t, c.script)}, Timeout: config.Duration{Duration: limit}})

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -44,6 +45,11 @@ func (h *Hooks) run(ctx context.Context, k hook, e Event) (Reply, error) {
 	case exit.TimedOut:
 		return Reply{}, fmt.Errorf("the hook %q took longer than %s", k.Command[0], k.Timeout.Duration)
 	case exit.Code == 2:
+		if _, err := reply(k.Command[0], out.kept); said == "" && !out.over {
+			if no, ok := errors.AsType[*denial](err); ok {
+				return Reply{}, no
+			}
+		}
 		return Reply{}, &denial{or(said, fmt.Sprintf("the hook %q says no", k.Command[0]))}
 	case exit.Code != 0:
 		return Reply{}, fmt.Errorf("the hook %q failed with status %d: %s", k.Command[0], exit.Code, or(said, "it said nothing"))
@@ -53,8 +59,8 @@ func (h *Hooks) run(ctx context.Context, k hook, e Event) (Reply, error) {
 	return reply(k.Command[0], out.kept)
 }
 
-// encode writes an event within bounds: a result or arguments that are too
-// long for it are cut as text, so that a hook never misses the event itself.
+// encode writes an event. A result that is very long is cut; arguments and
+// prompts never are: a guard sees all that it lets through.
 func (h *Hooks) encode(e Event) ([]byte, error) {
 	if e.Result != nil && len(e.Result.Text) > maxEvent/2 {
 		e.Result = &Result{strings.ToValidUTF8(e.Result.Text[:maxEvent/2], ""), e.Result.IsError}
@@ -66,16 +72,22 @@ func (h *Hooks) encode(e Event) ([]byte, error) {
 	return b, err
 }
 
-// reply reads what a hook has answered. Text that is no JSON object is no
-// answer that a guard may be trusted to have meant.
+// reply reads what a hook has answered. Text that is no JSON object, or holds
+// keys of somebody else's, is no answer that a guard may be trusted to have
+// meant: another agent's way to say no must not be read as a yes.
 func reply(name string, b []byte) (Reply, error) {
 	b = bytes.TrimSpace(b)
 	if len(b) == 0 {
 		return Reply{}, nil
 	}
 	var r Reply
-	if err := json.Unmarshal(b, &r); err != nil {
-		return Reply{}, fmt.Errorf("the hook %q answered with what is no JSON object: %w", name, err)
+	if b[0] != '{' || !json.Valid(b) {
+		return Reply{}, fmt.Errorf("the hook %q answered with what is no JSON object", name)
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&r); err != nil {
+		return Reply{}, fmt.Errorf("the hook %q answered with what is not {decision, reason, context}: %w", name, err)
 	}
 	r.Reason, r.Context = line(r.Reason), strings.TrimSpace(strings.ToValidUTF8(r.Context, ""))
 	switch r.Decision {
