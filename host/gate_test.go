@@ -325,14 +325,17 @@ func TestOutsideTheWorkspace(t *testing.T) {
 }
 
 func TestOnlyAShownRuleIsRemembered(t *testing.T) {
-	p := &person{answer: func(Ask) (Answer, error) {
-		return Answer{Allow: true, Scope: Session, Rule: Rule{Pattern: "Bash"}}, nil
-	}}
-	r := registry(t, Options{Gate: &Gate{Approver: p}}, bash())
-	allowed(t, r, "Bash", `{"command":"git status"}`)
-	allowed(t, r, "Bash", `{"command":"git push"}`)
-	if p.count() != 2 {
-		t.Errorf("%d questions", p.count())
+	for _, scope := range []Scope{Session, Project} {
+		p := &person{answer: func(Ask) (Answer, error) {
+			return Answer{Allow: true, Scope: scope, Rule: Rule{Pattern: "Bash"}}, nil
+		}}
+		kept := &mem{}
+		r := registry(t, Options{Gate: &Gate{Approver: p, Memory: kept}}, bash())
+		allowed(t, r, "Bash", `{"command":"git status"}`)
+		allowed(t, r, "Bash", `{"command":"git push"}`)
+		if p.count() != 2 || len(kept.Rules()) != 0 {
+			t.Errorf("%s: %d questions, kept %v", scope, p.count(), kept.Rules())
+		}
 	}
 }
 

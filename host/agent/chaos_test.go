@@ -24,6 +24,7 @@ func TestChaos(t *testing.T) {
 	}
 	before := runtime.NumGoroutine()
 	m := chaos.New(1)
+	m.Most = answers // whatever is broken, the test ends
 	runs := &Runs{Limits: RunLimits{Depth: 2, Children: 4}}
 	odd := tool{spec: spec("Odd", true), call: func(ctx context.Context, c host.Call) (abi.Result, error) {
 		switch len(c.Args) % 7 {
@@ -38,6 +39,14 @@ func TestChaos(t *testing.T) {
 	}}
 	odd.spec.Input = json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"},"n":{"type":"integer"},"l":{"type":"array","items":{"type":"boolean"}},"e":{"enum":["x","y"]}},"required":["a"]}`)
 	sp := spawner(runs, Spawn{Prompt: "go", Steps: 3})
+	spawn := sp.call
+	sp.call = func(ctx context.Context, c host.Call) (abi.Result, error) {
+		if depth := scopeOf(ctx).loop.depth; depth > runs.Limits.Depth { // a tree without an end would take for ever
+			t.Errorf("an agent %d deep", depth)
+			return abi.Errorf("too deep"), nil
+		}
+		return spawn(ctx, c)
+	}
 	slow := newTool("Slow", false, func(ctx context.Context, _ map[string]any) abi.Result {
 		select {
 		case <-time.After(time.Duration(rand.IntN(300)) * time.Microsecond):

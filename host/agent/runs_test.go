@@ -256,6 +256,9 @@ func TestSES03Caps(t *testing.T) {
 	runs := &Runs{Limits: RunLimits{Depth: 4}}
 	var deepest atomic.Int32
 	sp := tool{spec: spec("spawn_agent", true), call: func(ctx context.Context, c host.Call) (abi.Result, error) {
+		if deepest.Load() > 4 { // it would go on until the machine is full
+			return abi.Errorf("that is deep enough"), nil
+		}
 		run, err := runs.Spawn(ctx, Spawn{Prompt: "deeper"})
 		if err != nil {
 			if !errors.Is(err, ErrTooMany) {

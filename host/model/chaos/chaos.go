@@ -23,6 +23,8 @@ import (
 type Model struct {
 	// End is the chance, of 1000, that an answer has no calls and so ends a run.
 	End int
+	// Most is after how many answers it calls nothing any more; 0: it never stops.
+	Most int
 
 	mu sync.Mutex
 	r  *rand.Rand
@@ -79,7 +81,7 @@ func (m *Model) answer(r model.Request) (events []model.Event, err error) {
 		block(model.Block{Content: &c})
 	}
 	stop := model.StopEnd
-	if m.r.IntN(1000) >= m.End && len(r.Tools) > 0 {
+	if m.r.IntN(1000) >= m.End && len(r.Tools) > 0 && (m.Most == 0 || m.n <= m.Most) {
 		stop = model.StopCalls
 		for range 1 + m.r.IntN(1+m.r.IntN(8)) {
 			c := m.call(r)
