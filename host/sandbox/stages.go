@@ -191,8 +191,8 @@ func (p *Plugin) key() string {
 }
 
 const (
-	plainTag = "elf plain 2\n"
-	imageTag = "elf image 2\n"
+	plainTag = "elf plain 3\n"
+	imageTag = "elf image 3\n"
 	keySize  = 2 * sha256.Size
 
 	keyOffset  = sha256.Size + len(plainTag) // in a kept file
@@ -215,10 +215,15 @@ func (p *Plugin) kept() (*artifact, error) {
 		return nil, nil
 	}
 	sum, body := b[:sha256.Size], b[sha256.Size:]
-	if got := sha256.Sum256(body); !bytes.Equal(got[:], sum) {
+	tag := string(body[:len(plainTag)])
+	summed := body
+	if tag == imageTag {
+		summed = body[:len(tag)+keySize] // what follows has a checksum of its own
+	}
+	if got := sha256.Sum256(summed); !bytes.Equal(got[:], sum) {
 		return nil, nil
 	}
-	tag, body := string(body[:len(plainTag)]), body[len(plainTag):]
+	body = body[len(tag):]
 	a := &artifact{code: string(body[:keySize]), module: body[keySize:]}
 	switch tag {
 	case plainTag:
@@ -238,12 +243,14 @@ func (p *Plugin) keep(a *artifact) error {
 		return nil
 	}
 	body := append([]byte(plainTag+a.code), a.module...)
+	sum := sha256.Sum256(body)
 	if a.img != nil {
 		img := *a.img
 		img.Module = a.module
-		body = append([]byte(imageTag+a.code), img.Encode()...)
+		body = []byte(imageTag + a.code)
+		sum = sha256.Sum256(body)
+		body = append(body, img.Encode()...)
 	}
-	sum := sha256.Sum256(body)
 	return writeAtomic(p.file(), append(sum[:], body...))
 }
 

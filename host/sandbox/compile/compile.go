@@ -222,7 +222,7 @@ func native() bool {
 // platform and the processor's features, which the code depends on.
 func Key(module []byte) string {
 	h := sha256.New()
-	fmt.Fprintf(h, "elfhost code 2\n%s\n%s/%s\n%+v\n%+v\n", engineVersion(), runtime.GOOS, runtime.GOARCH, cpu.X86, cpu.ARM64)
+	fmt.Fprintf(h, "elfhost code 3\n%s\n%s/%s\n%+v\n%+v\n", engineVersion(), runtime.GOOS, runtime.GOARCH, cpu.X86, cpu.ARM64)
 	h.Write(module)
 	return hex.EncodeToString(h.Sum(nil))
 }
