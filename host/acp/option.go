@@ -92,7 +92,11 @@ func (ses *session) choose(ctx context.Context, name string) error {
 	if err := ses.idle(); err != nil {
 		return err
 	}
-	return ses.SetModel(ctx, name)
+	if err := ses.SetModel(ctx, name); err != nil {
+		return err
+	}
+	ses.usage() // its window may be another
+	return nil
 }
 
 // The options of a session: mode and model once more, for clients that show

@@ -3,9 +3,12 @@ package acp
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	sdk "github.com/coder/acp-go-sdk"
 
@@ -173,9 +176,44 @@ func contentOf(blocks []sdk.ContentBlock) ([]abi.Content, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, c)
+		if c.Type != abi.TypeText || strings.TrimSpace(c.Text) != "" { // models refuse blank texts
+			out = append(out, c)
+		}
+	}
+	if len(out) == 0 {
+		return nil, invalid("the prompt is empty")
 	}
 	return out, nil
+}
+
+// blockTypes are those of the protocol.
+var blockTypes = []string{"text", "image", "audio", "resource_link", "resource"}
+
+// knownBlocks refuses a prompt with a block of another type, or with a resource
+// that holds nothing: the SDK would take them for whatever has members of these
+// names, or for empty texts.
+func knownBlocks(params json.RawMessage) error {
+	var p struct {
+		Prompt []struct {
+			Type     string `json:"type"`
+			Resource struct {
+				URI        string           `json:"uri"`
+				Text, Blob *json.RawMessage // may be empty
+			} `json:"resource"`
+		} `json:"prompt"`
+	}
+	if json.Unmarshal(params, &p) != nil {
+		return nil // the SDK says what is wrong
+	}
+	for _, b := range p.Prompt {
+		if !slices.Contains(blockTypes, b.Type) {
+			return invalid("this agent takes text, images, resources and links to them, and no block of the type %q", clip(b.Type, 60))
+		}
+		if r := b.Resource; b.Type == "resource" && r.Text == nil && r.Blob == nil {
+			return invalid("the resource %q in the prompt has neither a text nor a blob", clip(r.URI, 200))
+		}
+	}
+	return nil
 }
 
 func blockOf(b sdk.ContentBlock) (abi.Content, error) {
@@ -216,8 +254,12 @@ func blockOf(b sdk.ContentBlock) (abi.Content, error) {
 	return abi.Content{}, invalid("a block of the prompt is of no known type")
 }
 
+// maxDrawing bounds an SVG image, whose bytes are all tokens.
+const maxDrawing = 256 << 10
+
 // imageOf reads a picture. Its own bytes say what it is: models refuse one
-// whose type is told wrongly, and the turn with it.
+// whose type is told wrongly, and the turn with it. None takes SVG as a picture,
+// but all can read it.
 func imageOf(data, mime string) (abi.Content, error) {
 	b, err := base64.StdEncoding.DecodeString(data)
 	if err != nil {
@@ -228,6 +270,15 @@ func imageOf(data, mime string) (abi.Content, error) {
 	}
 	if found := http.DetectContentType(b); strings.HasPrefix(found, "image/") {
 		mime = found
+	}
+	if kind, _, _ := strings.Cut(mime, ";"); strings.EqualFold(strings.TrimSpace(kind), "image/svg+xml") {
+		switch {
+		case !utf8.Valid(b):
+			return abi.Content{}, invalid("the SVG image is not UTF-8")
+		case len(b) > maxDrawing:
+			return abi.Content{}, invalid("an SVG image has %d KiB at the most: models read it as text", maxDrawing>>10)
+		}
+		return abi.TextBlock("An image, as SVG:\n" + string(b)), nil
 	}
 	if !strings.HasPrefix(mime, "image/") {
 		return abi.Content{}, invalid("%q is not the type of an image", clip(mime, 100))

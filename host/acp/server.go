@@ -94,6 +94,9 @@ func (s *server) dispatch(ctx context.Context, q request, method string, params 
 	case sdk.AgentMethodSessionSetConfigOption:
 		return serve(params, func(p *sdk.SetSessionConfigOptionRequest) (any, error) { return s.setOption(ctx, q, p) })
 	case sdk.AgentMethodSessionPrompt:
+		if err := knownBlocks(params); err != nil {
+			return nil, err
+		}
 		return serve(params, func(p *sdk.PromptRequest) (any, error) { return s.prompt(ctx, q, p) })
 	case sdk.AgentMethodSessionCancel:
 		return serve(params, s.cancel)

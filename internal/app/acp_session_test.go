@@ -312,6 +312,11 @@ func TestModels(t *testing.T) {
 	if _, err := e.conn.UnstableSetSessionModel(e.ctx(), sdk.UnstableSetSessionModelRequest{SessionId: r.SessionId, ModelId: "other/m"}); err != nil {
 		t.Fatal(err)
 	}
+	e.until("the new window is told", func() bool {
+		return slices.ContainsFunc(e.updates, func(u sdk.SessionNotification) bool {
+			return u.Update.UsageUpdate != nil && u.Update.UsageUpdate.Size == 100000
+		})
+	})
 	e.ask(r.SessionId, "who?")
 	if e.said() != "Two." {
 		t.Errorf("%q answered", e.said())
