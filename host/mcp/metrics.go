@@ -35,6 +35,7 @@ func (s *stats) add(tool, outcome string, took time.Duration) {
 	if s.calls == nil {
 		s.calls = map[[2]string]*tally{}
 	}
+	tool, _ = told("", tool, 128) // here: two names that show the same are one series
 	key := [2]string{tool, outcome}
 	t := s.calls[key]
 	if t == nil && len(s.calls) >= maxSeries {
@@ -60,7 +61,7 @@ func (s *stats) refuse(status int) {
 
 // metrics is the page in Prometheus' text format.
 func (b *Bridge) metrics(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	s := &b.stats
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,7 +79,7 @@ func (b *Bridge) metrics(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-func label(s string) string {
-	s, _ = told("", s, 128)
-	return strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s)
-}
+var escapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+
+// label is a label's value as the format has it.
+func label(s string) string { return escapes.Replace(s) }

@@ -238,7 +238,11 @@ func (b *Bridge) invoke(ctx context.Context, q request) (res abi.Result, refused
 			outcome = "denied"
 		}
 	}
-	b.stats.add(c.Tool, outcome, time.Since(began))
+	name := c.Tool
+	if !b.opt.Registry.Has(name) { // clients may call anything
+		name = "(unknown)"
+	}
+	b.stats.add(name, outcome, time.Since(began))
 	return res, refused
 }
 
