@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -40,7 +41,7 @@ func mcpAddVerb(s streams) *cobra.Command {
 	var m config.MCPServer
 	var env, headers, headersEnv []string
 	var timeout time.Duration
-	var sse bool
+	var sse, test bool
 	c := &cobra.Command{
 		Use: "add NAME {URL | -- COMMAND [ARG...]}", Short: "Add a server to the user's configuration",
 		Example: `  elfhost mcp add files -- npx -y @modelcontextprotocol/server-filesystem .
@@ -78,7 +79,11 @@ func mcpAddVerb(s streams) *cobra.Command {
 				}
 				return fault.Wrap("E1001", hint, err)
 			}
-			fmt.Fprintf(s.err, "elfhost: added %s to %s; `elfhost mcp test %s` starts it and lists its tools\n", term.Line(args[0]), p.UserConfig(), term.Line(args[0]))
+			if test {
+				fmt.Fprintf(s.err, "elfhost: added %s to %s\n", term.Line(args[0]), p.UserConfig())
+				return testNew(c.Context(), s, args[0])
+			}
+			fmt.Fprintf(s.err, "elfhost: added %s to %s; `elfhost mcp test %s` starts it, lists its tools and says what is odd about them\n", term.Line(args[0]), p.UserConfig(), term.Line(args[0]))
 			return nil
 		},
 	}
@@ -91,7 +96,18 @@ func mcpAddVerb(s streams) *cobra.Command {
 	fl.StringVar(&m.Cwd, "cwd", "", "the folder it is started in; the workspace when empty")
 	fl.DurationVar(&timeout, "timeout", 0, "of one call (60s)")
 	fl.BoolVar(&sse, "sse", false, "the URL speaks the older HTTP+SSE")
+	fl.BoolVar(&test, "test", false, "start it then, list its tools and say what is odd about them")
 	return c
+}
+
+// testNew is mcp test for a server that has just been added.
+func testNew(ctx context.Context, s streams, name string) error {
+	a, err := (&sessionFlags{noInput: true}).session(ctx, s, app.Options{Heard: hearing(s, false)})
+	if err != nil {
+		return err
+	}
+	defer a.Close(context.WithoutCancel(ctx))
+	return testServers(ctx, s, a, []string{name}, false)
 }
 
 func pairs(flag string, list []string, sep string) (map[string]string, error) {
@@ -150,7 +166,10 @@ func mcpListVerb(s streams) *cobra.Command {
 				return json.NewEncoder(s.out).Encode(all)
 			}
 			for _, st := range all {
-				fmt.Fprintf(s.out, "%-20s %s\n", term.Line(st.Name), toolCount(st))
+				fmt.Fprintf(s.out, "%-20s %-26s %s\n", term.Line(st.Name), summary(st), short(term.Line(st.Where), 120))
+				for _, l := range troubles(st) {
+					fmt.Fprintf(s.out, "  %s\n", l)
+				}
 			}
 			return nil
 		},
@@ -160,25 +179,49 @@ func mcpListVerb(s streams) *cobra.Command {
 	return c
 }
 
-func toolCount(st mcp.Status) string {
-	switch n := len(st.Tools); n {
-	case 0:
-		return "not started yet"
-	case 1:
-		return "1 tool"
-	default:
-		return fmt.Sprintf("%d tools", n)
+// summary is what is known of a server that this program has not started.
+func summary(st mcp.Status) string {
+	state := "not started"
+	switch {
+	case st.Last != nil && st.Last.Error != "":
+		state = "failed"
+	case st.Last != nil && len(st.Last.Held) > 0:
+		state = "not started, some held"
 	}
+	switch n := len(st.Tools); {
+	case n == 0 && state == "not started":
+		return "not started yet"
+	case n == 0:
+		return state
+	case n == 1:
+		return "1 tool, " + state
+	default:
+		return fmt.Sprintf("%d tools, %s", n, state)
+	}
+}
+
+// troubles say what a person has to do something about, one line each.
+func troubles(st mcp.Status) (out []string) {
+	if st.Last == nil {
+		return nil
+	}
+	if st.Last.Error != "" {
+		out = append(out, fmt.Sprintf("failed %s: %s", st.Last.At.Local().Format(time.DateTime), short(term.Line(strings.Join(strings.Fields(st.Last.Error), " ")), 300)))
+	}
+	if n := len(st.Last.Held); n > 0 {
+		out = append(out, fmt.Sprintf("held until you agree (`elfhost mcp agree %s` shows and accepts): %s", term.Line(st.Name), short(term.Line(strings.Join(st.Last.Held, ", ")), 200)))
+	}
+	return out
 }
 
 func mcpTestVerb(s streams) *cobra.Command {
 	var f sessionFlags
-	var asJSON bool
+	var asJSON, verbose bool
 	c := &cobra.Command{
 		Use: "test [NAME...]", Short: "Start servers and list their tools",
 		RunE: func(c *cobra.Command, args []string) error {
 			f.noInput = true
-			a, err := f.session(c.Context(), s, app.Options{})
+			a, err := f.session(c.Context(), s, app.Options{Heard: hearing(s, verbose)})
 			if err != nil {
 				return err
 			}
@@ -193,7 +236,30 @@ func mcpTestVerb(s streams) *cobra.Command {
 	}
 	f.register(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().BoolVar(&verbose, "verbose", false, "print what the servers log, and their standard error")
 	return c
+}
+
+// maxHeard is how many lines of one server are printed.
+const maxHeard = 200
+
+// hearing prints what servers say: warnings and worse, or with verbose all.
+func hearing(s streams, verbose bool) func(server, level, text string) {
+	var mu sync.Mutex
+	lines := map[string]int{}
+	return func(server, level, text string) {
+		if !verbose && slices.Contains([]string{"debug", "info", "notice", "stderr", "error"}, level) && (level != "error" || strings.HasPrefix(text, "starting ")) {
+			return // an error of a start is the verb's own
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		switch lines[server]++; {
+		case lines[server] < maxHeard:
+			fmt.Fprintf(s.err, "elfhost: %s, %s: %s\n", term.Line(server), term.Line(level), short(term.Line(text), 2000))
+		case lines[server] == maxHeard:
+			fmt.Fprintf(s.err, "elfhost: %s says more\n", term.Line(server))
+		}
+	}
 }
 
 func testServers(ctx context.Context, s streams, a *app.App, names []string, asJSON bool) error {
@@ -233,6 +299,9 @@ func showServer(s streams, a *app.App, st mcp.Status) {
 	}
 	for _, n := range st.Held {
 		fmt.Fprintf(s.out, "  %-40s held: `elfhost mcp agree %s` shows and accepts it\n", term.Line(n), term.Line(st.Name))
+	}
+	for _, fl := range st.Flagged {
+		fmt.Fprintf(s.out, "  ! %s\n", term.Line(fl))
 	}
 	for _, r := range st.Refused {
 		fmt.Fprintf(s.out, "  refused: %s\n", term.Line(r))

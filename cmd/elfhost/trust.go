@@ -101,8 +101,11 @@ func (f *trustFlags) give(ctx context.Context, s streams, p config.Paths, dir st
 	if err := trust.Give(p, found); err != nil {
 		return fault.Wrap("E1501", "`elfhost doctor` checks the folders", err)
 	}
-	_, err = fmt.Fprintf(s.out, "Trusted: %s\nTake it back with: elfhost trust --revoke %s\n", term.Line(found.Dir), term.Line(found.Dir))
-	return err
+	fmt.Fprintf(s.out, "Trusted: %s\nTake it back with: elfhost trust --revoke %s\n", term.Line(found.Dir), term.Line(found.Dir))
+	if servers, err := config.ProjectServers(found.Dir, found.File); err == nil && len(servers) > 0 {
+		fmt.Fprintln(s.out, "Its MCP servers' first lists of tools count as agreed to; elfhost mcp test shows them, and what is odd about them.")
+	}
+	return nil
 }
 
 func askFolder(ctx context.Context, s streams, found trust.Survey) error {

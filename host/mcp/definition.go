@@ -72,6 +72,14 @@ func define(server string, raw json.RawMessage) (*definition, error) {
 	return d, nil
 }
 
+// flagged are the flags with the name of the tool.
+func (d *definition) flagged() (out []string) {
+	for _, f := range d.Flags {
+		out = append(out, d.Spec.Name+": "+f)
+	}
+	return out
+}
+
 func (d *definition) schema(which string, raw json.RawMessage) (json.RawMessage, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		raw = json.RawMessage(`{"type":"object"}`)

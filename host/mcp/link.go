@@ -136,6 +136,9 @@ func (l *link) try(a *attempt) {
 	case err != nil:
 		a.conn = nil
 		l.failed(err)
+		if l.c.ctx.Err() == nil { // else it was we who ended it
+			l.keepLast(err)
+		}
 	case l.closed:
 		go conn.shut(context.Background())
 		a.conn, a.err = nil, fmt.Errorf("the MCP server %q has been closed", l.s.Name)
@@ -229,13 +232,17 @@ func (l *link) wants(tool string) bool {
 func (l *link) status() Status {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := Status{Name: l.s.Name, State: "idle", Tools: []string{}, Refused: slices.Clone(l.refused)}
+	s := Status{Name: l.s.Name, Where: l.s.where(), State: "idle", Tools: []string{}, Refused: slices.Clone(l.refused)}
 	for _, d := range l.offered {
 		s.Tools = append(s.Tools, d.Spec.Name)
+		s.Flagged = append(s.Flagged, d.flagged()...)
 	}
 	for _, d := range l.held {
 		s.Held = append(s.Held, d.Spec.Name)
+		s.Flagged = append(s.Flagged, d.flagged()...)
 	}
+	slices.Sort(s.Flagged)
+	s.Flagged = slices.Compact(s.Flagged)
 	for _, p := range prompts(l.s.Name, l.prompts) {
 		s.Prompts = append(s.Prompts, p.Name)
 	}
@@ -252,6 +259,8 @@ func (l *link) status() Status {
 		s.Server, s.Version = l.conn.server, l.conn.rpc.ProtocolVersion()
 	case l.err != nil:
 		s.State, s.Error = "failed", l.err.Error()
+	default:
+		s.Last = l.readLast()
 	}
 	return s
 }
@@ -378,11 +387,18 @@ func (l *link) settle(defs []*definition, refused []string, prompts []json.RawMe
 			l.held[d.Tool] = d
 		}
 	}
+	var odd []string
+	for _, d := range defs {
+		if first {
+			odd = append(odd, d.flagged()...)
+		}
+	}
 	l.offer()
 	var err error
 	if first || other && !l.torn || l.torn && len(l.held) == 0 {
 		err = l.writePins()
 	}
+	l.keepLast(nil)
 	change := l.change()
 	ask := l.c.opt.Consent != nil && change.Digest != "" && change.Digest != l.asking
 	if ask {
@@ -392,11 +408,21 @@ func (l *link) settle(defs []*definition, refused []string, prompts []json.RawMe
 	if err != nil {
 		l.c.log(l.s.Name, "error", "what was agreed to could not be kept: "+err.Error())
 	}
+	if len(odd) > 0 {
+		l.c.log(l.s.Name, "warning", "what it says of its tools is odd: "+strings.Join(odd[:min(len(odd), 3)], "; ")+more(len(odd)-3))
+	}
 	if ask {
 		go l.consent(change)
 	} else if change.Digest != "" && l.c.opt.Consent == nil {
 		l.c.log(l.s.Name, "warning", "it changed its tools; the changes are held until a person agrees")
 	}
+}
+
+func more(n int) string {
+	if n <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("; and %d more", n)
 }
 
 // change describes what is held. It is called with the lock held.
@@ -413,9 +439,7 @@ func (l *link) change() Change {
 		} else {
 			ch.Added = append(ch.Added, d.Spec)
 		}
-		for _, f := range d.Flags {
-			ch.Flagged = append(ch.Flagged, d.Spec.Name+": "+f)
-		}
+		ch.Flagged = append(ch.Flagged, d.flagged()...)
 	}
 	byName := func(a, b host.Spec) int { return strings.Compare(a.Name, b.Name) }
 	if l.torn {
@@ -457,6 +481,7 @@ func (l *link) agree(ch Change) error {
 	}
 	l.held, l.asking = map[string]*definition{}, ""
 	l.offer()
+	l.keepLast(nil)
 	if err := l.writePins(); err != nil {
 		return fmt.Errorf("keeping the tools of the MCP server %q that were agreed to: %w", l.s.Name, err)
 	}

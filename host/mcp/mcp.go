@@ -48,6 +48,8 @@ type Server struct {
 	// Identity is what Digest gives, where the fields hold values that change
 	// while the server stays the same: the Digest of the definition without them.
 	Identity string
+	// Shown is the command line or URL for persons, without secrets.
+	Shown string
 	// Tokens keeps what Login got, by the server's name. Nil: no OAuth.
 	Tokens reach.SecretStore
 	// Renew gives the rights to renew a log-in at the token endpoint that gave
@@ -73,6 +75,19 @@ func (s Server) Digest() string {
 	b, _ := json.Marshal([]any{s.Name, s.Command, s.Args, s.Env, s.URL, s.SSE, slices.Sorted(maps.Keys(s.Headers))})
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
+}
+
+// where is Shown, or what can be shown without knowing what is secret.
+func (s Server) where() string {
+	switch u, err := url.Parse(s.URL); {
+	case s.Shown != "":
+		return s.Shown
+	case s.URL == "":
+		return s.Command
+	case err == nil:
+		return u.Scheme + "://" + u.Host + u.EscapedPath()
+	}
+	return ""
 }
 
 // Grant is the right to reach the server's URL, which naming the server gives;
@@ -119,6 +134,8 @@ type Options struct {
 	// Log gets what servers log, one line at a time, and what they do wrong. It
 	// must not block. What it is given comes from strangers.
 	Log func(server, level, text string)
+	// Scrub takes secrets out of what is kept of errors. It may be nil.
+	Scrub func(string) string
 }
 
 // Change is what a server would change about its tools.
@@ -133,7 +150,8 @@ type Change struct {
 // Status is how one server is doing.
 type Status struct {
 	Name    string   `json:"name"`
-	State   string   `json:"state"` // "idle", "starting", "ready", "failed"
+	Where   string   `json:"where,omitempty"` // its command or URL, for persons
+	State   string   `json:"state"`           // "idle", "starting", "ready", "failed"
 	Error   string   `json:"error,omitempty"`
 	Server  string   `json:"server,omitempty"` // what it calls itself, and its version
 	Version string   `json:"protocol,omitempty"`
@@ -141,6 +159,15 @@ type Status struct {
 	Prompts []string `json:"prompts,omitempty"`
 	Held    []string `json:"held,omitempty"`    // changed definitions that wait for a person
 	Refused []string `json:"refused,omitempty"` // tools that cannot be offered, with the reason
+	Flagged []string `json:"flagged,omitempty"` // what is odd about texts of tools, offered or held
+	Last    *Last    `json:"last,omitempty"`    // how it went when another session started it
+}
+
+// Last is how a server did when it was last started.
+type Last struct {
+	At    time.Time `json:"at"`
+	Error string    `json:"error,omitempty"` // it could not be started
+	Held  []string  `json:"held,omitempty"`  // as in Status
 }
 
 // Client connects to MCP servers. Close it: that ends what it started. It is

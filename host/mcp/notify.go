@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -57,10 +58,16 @@ func (c *conn) notified(n mcp.JSONRPCNotification) {
 			return
 		}
 		level, _ := f["level"].(string)
-		if len(level) > 20 {
-			level = level[:20]
+		text, ok := f["data"].(string)
+		if !ok {
+			b, _ := json.Marshal(f["data"])
+			text = string(b)
 		}
-		text, _ := told("", fmt.Sprint(f["data"]), 2<<10)
+		if from, ok := f["logger"].(string); ok && from != "" {
+			text = from + ": " + text
+		}
+		text, _ = told("", text, 2<<10)
+		level, _ = told("", level, 20)
 		c.l.c.log(c.l.s.Name, level, text)
 	}
 }

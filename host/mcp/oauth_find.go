@@ -230,7 +230,8 @@ func legacy(ctx context.Context, web *http.Client, origin string) (authority, er
 // pkce holds to the specification: without proof of it, no log-in.
 func (a authority) pkce() error {
 	if !slices.Contains(a.PKCE, "S256") {
-		return errors.New("the authorization server does not say that it protects the log-in with PKCE (code_challenge_methods_supported has no S256)")
+		return errors.New("the authorization server does not say that it protects the log-in with PKCE (code_challenge_methods_supported has no S256 in its metadata), " +
+			"and the MCP specification forbids to log in without: ask whoever runs it to announce S256, or send a token that you have from there with --header-env Authorization=VARIABLE (\"Bearer …\") of `elfhost mcp add`")
 	}
 	return nil
 }

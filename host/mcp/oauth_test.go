@@ -331,7 +331,7 @@ func TestHostileAuthorization(t *testing.T) {
 		"metadata about nothing":       {func(g *guarded) { delete(g.prm, "resource") }, "not about it"},
 		"no authorization server":      {func(g *guarded) { delete(g.prm, "authorization_servers") }, "no authorization server"},
 		"another issuer":               {func(g *guarded) { g.as["issuer"] = "https://bank.test" }, `about "https://bank.test"`},
-		"no PKCE":                      {func(g *guarded) { delete(g.as, "code_challenge_methods_supported") }, "PKCE"},
+		"no PKCE":                      {func(g *guarded) { delete(g.as, "code_challenge_methods_supported") }, "ask whoever runs it to announce S256, or send a token"},
 		"plain PKCE":                   {func(g *guarded) { g.as["code_challenge_methods_supported"] = []string{"plain"} }, "PKCE"},
 		"a script as page":             {func(g *guarded) { g.as["authorization_endpoint"] = "javascript:alert(1)" }, "no address"},
 		"a file as page":               {func(g *guarded) { g.as["authorization_endpoint"] = "file:///etc/passwd" }, "no address"},

@@ -61,6 +61,9 @@ type Options struct {
 	// Logged is given what plugins log and write to standard output and error,
 	// by many goroutines at once; nil: Log has it.
 	Logged func(sandbox.LogLine)
+	// Heard is given what MCP servers log and do wrong, in parallel; level is the
+	// server's, or "stderr". nil: Log has it. Warnings and worse are notes as well.
+	Heard func(server, level, text string)
 	// Follow takes up what `elfhost plugin dev` builds of Plugins while the
 	// session runs. Told is then told of it, by another goroutine; nil: TakeNotes.
 	Follow bool
@@ -114,9 +117,10 @@ type App struct {
 	endBesides context.CancelFunc
 	beside     sync.WaitGroup
 
-	mu      sync.Mutex
-	notes   []string
-	sampled map[string]int64 // tokens that MCP servers had of the model
+	mu       sync.Mutex
+	notes    []string
+	sampled  map[string]int64 // tokens that MCP servers had of the model
+	mcpHeard map[string]int   // notes, by server
 }
 
 // Open assembles a session.

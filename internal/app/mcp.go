@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/elfhost/elfhost/host"
@@ -79,11 +81,7 @@ func (a *App) mcpOptions(r *host.Registry) mcp.Options {
 	if a.opt.Approver != nil {
 		o.Elicit, o.Sample = a.elicit, a.sample
 	}
-	if a.opt.Log != nil {
-		o.Log = func(server, level, text string) {
-			a.opt.Log.Debug(a.Secrets.Scrub.String(text), "mcp", server, "level", level)
-		}
-	}
+	o.Log, o.Scrub = a.heard, a.Secrets.Scrub.String
 	return o
 }
 
@@ -197,7 +195,7 @@ func (a *App) server(name string, s config.MCPServer) (mcp.Server, error) {
 		}
 	}
 	slices.Sort(m.Env)
-	m.Identity = unchanging(m, s)
+	m.Identity, m.Shown = unchanging(m, s), a.Secrets.Scrub.String(shown(s))
 	for k, v := range s.Headers {
 		m.Headers[k] = expand(v)
 		a.Secrets.Scrub.Add(m.Headers[k])
@@ -232,6 +230,44 @@ func unchanging(m mcp.Server, s config.MCPServer) string {
 		m.Headers[k] = ""
 	}
 	return m.Digest()
+}
+
+// shown is what a definition starts or reaches, as it was written, without what
+// looks like a secret: values of options that name one, and of a URL's query.
+func shown(s config.MCPServer) string {
+	if s.URL != "" {
+		u, err := url.Parse(s.URL)
+		if err != nil {
+			return "(a URL that cannot be read)"
+		}
+		u.User, u.Fragment = nil, ""
+		if u.RawQuery != "" {
+			u.RawQuery = "…"
+		}
+		return u.String()
+	}
+	words := []string{quoted(s.Command)}
+	hide := false
+	for _, arg := range s.Args {
+		name, value, pair := strings.Cut(arg, "=")
+		option := strings.HasPrefix(arg, "-")
+		switch {
+		case hide && !option && !strings.HasPrefix(arg, "${"):
+			arg = "…"
+		case pair && secretive(strings.ReplaceAll(name, "-", " ")) && !strings.HasPrefix(value, "${"):
+			arg = name + "=…"
+		}
+		hide = option && !pair && secretive(strings.ReplaceAll(name, "-", " "))
+		words = append(words, quoted(arg))
+	}
+	return strings.Join(words, " ")
+}
+
+func quoted(word string) string {
+	if word == "" || strings.ContainsAny(word, " \t\n\"'") {
+		return strconv.Quote(word)
+	}
+	return word
 }
 
 // entitle gives a server the rights to be started or reached.
