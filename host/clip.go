@@ -36,6 +36,9 @@ func (r *Registry) fit(ctx context.Context, e *entry, c Call, res abi.Result) ab
 	if limit == 0 {
 		limit = DefaultMaxOutput
 	}
+	if c.Most > 0 && (limit < 0 || c.Most < limit) {
+		limit = c.Most
+	}
 	if limit < 0 || textSize(res) <= limit && len(res.Content) <= maxBlocks {
 		return res
 	}

@@ -88,7 +88,10 @@ type Call struct {
 	Caller Caller
 	// Rights of the call. A caller may leave them zero: Invoke binds what the
 	// gate gives; what a caller does set can only narrow that.
-	Rights   policy.Rights
+	Rights policy.Rights
+	// Most is how many bytes of text the caller has room for, where that is less
+	// than the tool's own limit; the whole is kept as ever. 0: it does not say.
+	Most     int
 	Progress func(abi.Progress) // may be nil
 	Receipt  func(abi.Receipt)  // may be nil; called before Invoke returns, unless Later is set
 	Denied   func(Denied)       // may be nil; each refusal once, before Invoke returns

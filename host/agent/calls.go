@@ -31,6 +31,7 @@ type batch struct {
 	scope  *scope
 	events chan Event
 	over   chan struct{}
+	most   int // bytes of text that one result has room for; 0: no bound
 
 	mu       sync.Mutex // held while a record of this batch is written
 	closed   bool       // settled: whatever a call still answers is too late
@@ -46,6 +47,7 @@ func (r *run) calls(ctx context.Context, calls []model.Call, stop model.StopReas
 		run: r, events: make(chan Event), over: make(chan struct{}),
 		finished: map[string]bool{}, began: map[string]time.Time{},
 	}
+	b.most = r.room(len(calls))
 	b.scope = &scope{loop: r.loop, run: r, session: r.session, step: r.step, events: b.events, over: b.over}
 	work := make(chan struct{})
 	go func() {
@@ -82,6 +84,17 @@ func (r *run) calls(ctx context.Context, calls []model.Call, stop model.StopReas
 		return "", "", r.remark(ctx, text)
 	}
 	return "", "", nil
+}
+
+// leastResult is what a result may have in any case, in bytes: less tells nothing.
+const leastResult = 2 << 10
+
+// room is how many bytes of text each result of a step may have, so that the
+// newest step, which is never shortened, leaves room for the minutes of the rest.
+func (r *run) room(calls int) int {
+	window, _ := r.loop.window()
+	step := (float64(window)*or(r.loop.Compact.At, 0.8) - float64(r.loop.overhead())) * 3 / 4
+	return max(leastResult, int(step)*bytesPerToken/min(max(calls, 1), maxCalls))
 }
 
 // watch shows the events of the calls until all are done. After a
@@ -179,7 +192,7 @@ func (b *batch) invoke(ctx context.Context, c model.Call, args json.RawMessage) 
 	var mu sync.Mutex
 	var s seen
 	res := b.run.loop.Tools.Invoke(ctx, host.Call{
-		ID: c.ID, Tool: c.Name, Args: args,
+		ID: c.ID, Tool: c.Name, Args: args, Most: b.most,
 		Caller:   host.Caller{Session: b.run.session.ID, Agent: b.run.loop.Agent, Step: b.run.step},
 		Progress: func(p abi.Progress) { b.send(Event{Kind: KindProgress, Call: &c, Progress: &p}) },
 		Receipt: func(r abi.Receipt) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/model"
 	"github.com/elfhost/elfhost/host/policy"
@@ -211,7 +212,7 @@ func (run *Run) finish(ctx, call context.Context, done Event, failure error) {
 		run.mu.Unlock()
 	}
 	if told {
-		run.parent.Steer(content(fmt.Sprintf("[The background agent %q has ended: %s. Its report is there for runId %s.]", name, status, id)))
+		run.parent.Steer(abi.Content{Type: abi.TypeText, Name: own, Text: fmt.Sprintf("[The background agent %q has ended: %s. Its report is there for runId %s.]", name, status, id)})
 	}
 	run.cancel(nil)
 	close(run.done)

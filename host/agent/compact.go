@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"text/template"
 
@@ -21,6 +22,11 @@ var ErrNoRoom = errors.New("the conversation does not fit the model's context wi
 type Compaction struct {
 	Model model.Model  // writes the minutes, and titles; nil: the loop's own
 	Price *model.Price // of Model
+	// Answer is how many tokens Model writes in one answer; 0: not known.
+	Answer int64
+	// Window is what is taken for the model's where Loop.Info does not say;
+	// default 128,000.
+	Window int64
 	// At is the part of the window that may fill up, 0 < At < 1; default 0.8.
 	At float64
 	// Plan and Changed give what must not be lost: the open plan, and the files
@@ -42,10 +48,12 @@ const (
 // answer makes room if needed, asks, and makes room again when the provider
 // says that there was none.
 func (r *run) answer(ctx context.Context) (*model.Turn, error) {
-	c, window := r.loop.Compact, r.loop.Info.Window
+	c := r.loop.Compact
+	window, known := r.loop.window()
 	limit := int64(float64(window) * or(c.At, 0.8))
-	if window > 0 && !c.Off && r.loop.filled(r.session) > limit {
-		if err := r.pack(ctx, limit); err != nil {
+	if !c.Off && r.loop.filled(r.session) > limit {
+		// A window that is only assumed stops nobody.
+		if err := r.pack(ctx, limit); err != nil && (known || !errors.Is(err, ErrNoRoom)) {
 			return &model.Turn{}, err
 		}
 	}
@@ -56,10 +64,21 @@ func (r *run) answer(ctx context.Context) (*model.Turn, error) {
 		}
 		// The provider counts otherwise than we do, and it is right.
 		now := r.loop.filled(r.session)
-		if perr := r.pack(ctx, min(now/2, or(limit, now))); perr != nil {
+		if perr := r.pack(ctx, min(now/2, limit)); perr != nil {
 			return &model.Turn{}, errors.Join(perr, err)
 		}
 	}
+}
+
+// assumedWindow is less than what most models have, and more than a start takes.
+const assumedWindow = 128_000
+
+// window is how many tokens the model takes, and whether that is known.
+func (l *Loop) window() (n int64, known bool) {
+	if l.Info.Window > 0 {
+		return l.Info.Window, true
+	}
+	return or(l.Compact.Window, assumedWindow), false
 }
 
 // pack compacts until the conversation is under the limit.
@@ -161,6 +180,10 @@ func split(messages []model.Message, keep int64) int {
 	return cut
 }
 
+// longestMinutes bounds minutes in tokens, with what a model thinks before it
+// writes them.
+const longestMinutes = 16_000
+
 // minutes asks the model for a summary. An empty one is a failure, and so is
 // one that was cut off.
 func (l *Loop) minutes(ctx context.Context, messages []model.Message, room int64) (string, model.Usage, error) {
@@ -170,13 +193,21 @@ func (l *Loop) minutes(ctx context.Context, messages []model.Message, room int64
 	}
 	record := narrate(messages, int(room)*bytesPerToken)
 	var used model.Usage
-	models := []model.Model{l.Model}
-	if l.Compact.Model != nil {
-		models = []model.Model{l.Compact.Model, l.Model} // the small one may fail where the large one does not
+	type writer struct {
+		model.Model
+		most int64
 	}
-	for _, m := range models {
-		turn, cerr := model.Complete(ctx, l.Retry.Wrap(m), model.Request{
-			System: string(system), NoCache: true, MaxTokens: max(1024, room/4),
+	writers := []writer{{l.Model, l.Info.MaxOutput}}
+	if l.Compact.Model != nil { // it may fail where the large one does not
+		writers = []writer{{l.Compact.Model, l.Compact.Answer}, writers[0]}
+	}
+	for _, m := range writers {
+		// More than a model can write is refused; where that is not known it is left to the provider.
+		if m.most > 0 {
+			m.most = min(m.most, max(1024, room/4), longestMinutes)
+		}
+		turn, cerr := model.Complete(ctx, l.Retry.Wrap(m.Model), model.Request{
+			System: string(system), NoCache: true, MaxTokens: m.most,
 			Messages: []model.Message{model.User(abi.TextBlock(record + "\n\nWrite the minutes of the conversation above."))},
 		})
 		used = used.Plus(turn.Usage)
@@ -232,8 +263,8 @@ func (l *Loop) frame(session string, old []model.Message, summary string) ([]abi
 }
 
 // asked is what the person said, in a few kilobytes: the first request and
-// the newest ones, each as a quotation. Notes of the host, in brackets, are
-// not the person's.
+// the newest ones, each as a quotation. What the host had to say is not the
+// person's.
 func asked(messages []model.Message) []string {
 	var all []string
 	for _, m := range messages {
@@ -242,7 +273,7 @@ func asked(messages []model.Message) []string {
 		}
 		if words := quotes(m); len(words) > 0 {
 			all = append(all, words...)
-		} else if s := said(m); s != "" && !strings.HasPrefix(s, "[") {
+		} else if s := said(m); s != "" && !slices.ContainsFunc(remarks, func(r string) bool { return strings.HasPrefix(s, r) }) {
 			all = append(all, "\n> "+strings.ReplaceAll(clip(s, askedShown/2), "\n", "\n> ")+"\n")
 		}
 	}
@@ -262,11 +293,17 @@ func asked(messages []model.Message) []string {
 // files and pictures, which are not those words.
 const Attached = "attached"
 
+// own names the blocks that the loop itself has to say to the model.
+const own = "host"
+
+// remarks are how the loop's own words began before they were named.
+var remarks = []string{"[The background agent ", "[This is step ", "[A hook of the person adds: "}
+
 // said is what the person said themselves in a message.
 func said(m model.Message) string {
 	var b strings.Builder
 	for _, k := range m.Blocks {
-		if c := k.Content; c != nil && c.Type == abi.TypeText && c.Name != Attached {
+		if c := k.Content; c != nil && c.Type == abi.TypeText && c.Name != Attached && c.Name != own {
 			b.WriteString(c.Text)
 		}
 	}

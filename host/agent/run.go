@@ -112,7 +112,7 @@ func (r *run) say(ctx context.Context, content []abi.Content) error {
 
 // remark commits what the loop itself has to say to the model.
 func (r *run) remark(ctx context.Context, text string) error {
-	m := model.User(abi.TextBlock(text))
+	m := model.User(abi.Content{Type: abi.TypeText, Name: own, Text: text})
 	return r.session.commit(ctx, Record{Kind: RecordMessage, Step: r.step, Message: &m, Own: true})
 }
 

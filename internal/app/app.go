@@ -112,6 +112,7 @@ type App struct {
 	unfollow func()      // nil: nothing is followed
 	began    atomic.Bool // hooks were told of the session
 	titled   atomic.Bool // its title was asked for
+	scene    scene
 
 	besides    context.Context // of what is done beside the conversation
 	endBesides context.CancelFunc

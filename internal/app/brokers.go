@@ -106,15 +106,21 @@ func (a *App) openLoader(context.Context) error {
 }
 
 // spill keeps the whole of a clipped output where Read finds it.
+// Calls of sub-agents, and those before a compaction, may have the same ID: no
+// file takes another one's place, since the model may still be told of it.
 func (a *App) spill(_ context.Context, _, callID, text string) (string, error) {
-	name := "output-" + safeName(callID) + ".txt"
 	if err := os.MkdirAll(a.SessionDir(), 0o700); err != nil {
 		return "", err
 	}
-	if err := os.WriteFile(filepath.Join(a.SessionDir(), name), []byte(text), 0o600); err != nil {
+	f, err := os.CreateTemp(a.SessionDir(), "output-"+safeName(callID)+"-*.txt")
+	if err != nil {
 		return "", err
 	}
-	return outMount + "/" + name, nil
+	_, err = f.WriteString(text)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return "", errors.Join(err, os.Remove(f.Name()))
+	}
+	return outMount + "/" + filepath.Base(f.Name()), nil
 }
 
 // safeName keeps what is harmless in a file name of any system. A call's ID

@@ -41,7 +41,7 @@ func (a *App) registryOptions(g *host.Gate) host.Options {
 func (a *App) begin(ctx context.Context, prompt []abi.Content) ([]abi.Content, error) {
 	add := func(words string) {
 		if words != "" {
-			prompt = append(prompt[:len(prompt):len(prompt)], abi.TextBlock("[A hook of the person adds: "+words+"]"))
+			prompt = append(prompt[:len(prompt):len(prompt)], abi.Content{Type: abi.TypeText, Name: agent.Attached, Text: "[A hook of the person adds: " + words + "]"})
 		}
 	}
 	if !a.began.Swap(true) {

@@ -10,11 +10,13 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/builtins/shell"
 	"github.com/elfhost/elfhost/host/agent"
+	"github.com/elfhost/elfhost/host/model"
 	"github.com/elfhost/elfhost/host/policy"
 	"github.com/elfhost/elfhost/internal/fault"
 	"github.com/elfhost/elfhost/internal/term"
@@ -28,6 +30,10 @@ var instructions = []string{"AGENTS.md", "CLAUDE.md"}
 
 // maxInstruction bounds one such file, in bytes.
 const maxInstruction = 64 << 10
+
+// localWindow is what is taken for the window of a model on this machine that
+// nothing is known of: servers are started with small ones.
+const localWindow = 32_000
 
 // Loop is the agent of this session.
 func (a *App) Loop(ctx context.Context, m Chosen, l agent.Limits) (*agent.Loop, error) {
@@ -49,6 +55,9 @@ func (a *App) Loop(ctx context.Context, m Chosen, l agent.Limits) (*agent.Loop, 
 	loop := &agent.Loop{
 		Model: m.Model, Info: m.Info, Price: m.Price, Format: m.Format, Tools: a.Registry, System: system, Limits: l, Effort: m.Effort,
 		Search: a.nativeSearch(m), Stands: webSearch, Compact: agent.Compaction{Plan: a.Plans.Text, Changed: a.changed},
+	}
+	if provider, _ := model.SplitName(m.Name); a.isLocal(provider) {
+		loop.Compact.Window = localWindow
 	}
 	if a.Offline() != "" { // it does not get better by waiting
 		loop.Retry.Attempts = 1
@@ -72,7 +81,7 @@ func (a *App) small(ctx context.Context, l *agent.Loop) {
 		a.note("the background model is not used, %s does its work: %v", l.Info.ID, err)
 		return
 	}
-	l.Compact.Model, l.Compact.Price = m.Model, m.Price
+	l.Compact.Model, l.Compact.Price, l.Compact.Answer = m.Model, m.Price, m.Info.MaxOutput
 }
 
 // within refuses a model whose price is not known where there is a budget: it
@@ -87,7 +96,7 @@ func within(l agent.Limits, m Chosen) error {
 
 func (a *App) surroundings(ctx context.Context) agent.Surroundings {
 	s := agent.Surroundings{
-		Date: time.Now(), OS: runtime.GOOS + "/" + runtime.GOARCH, Shell: shell.Program(), Dir: a.Dir, Mode: a.Gate.Current(),
+		OS: runtime.GOOS + "/" + runtime.GOARCH, Shell: shell.Program(), Dir: a.Dir, Mode: a.Gate.Current(),
 	}
 	read, err := policy.New("instructions", policy.Grant{Cap: abi.FSRead, Scope: []string{policy.Workspace + "/**"}})
 	if err != nil {
@@ -95,13 +104,8 @@ func (a *App) surroundings(ctx context.Context) agent.Surroundings {
 		return s
 	}
 	rights := policy.Rights{Grants: read.Meet(a.Policy.Ceiling())}
-	if _, err := a.Tree.Stat(ctx, rights, policy.Workspace+"/.git"); err == nil {
-		s.Repository = true
-		if b, err := a.Tree.ReadFile(ctx, rights, policy.Workspace+"/.git/HEAD", 4<<10); err == nil {
-			s.Branch, _ = strings.CutPrefix(strings.TrimSpace(string(b)), "ref: refs/heads/")
-			s.Branch = term.Line(s.Branch)
-		}
-	}
+	a.scene.once.Do(func() { a.lookAround(ctx, rights) })
+	s.Date, s.Repository, s.Branch = a.scene.date, a.scene.repository, a.scene.branch
 	own := filepath.Join(a.Paths.Config, instructions[0])
 	switch b, err := readSmall(own, maxInstruction); {
 	case err == nil:
@@ -120,6 +124,29 @@ func (a *App) surroundings(ctx context.Context) agent.Surroundings {
 		}
 	}
 	return s
+}
+
+// scene is where and when a session began, as its model is told. It stays so:
+// what stands before a conversation is not to change in the middle of it, or
+// the provider reads it all anew.
+type scene struct {
+	once       sync.Once
+	date       time.Time
+	repository bool
+	branch     string
+}
+
+func (a *App) lookAround(ctx context.Context, rights policy.Rights) {
+	p := &a.scene
+	p.date = time.Now()
+	if _, err := a.Tree.Stat(ctx, rights, policy.Workspace+"/.git"); err != nil {
+		return
+	}
+	p.repository = true
+	if b, err := a.Tree.ReadFile(ctx, rights, policy.Workspace+"/.git/HEAD", 4<<10); err == nil {
+		p.branch, _ = strings.CutPrefix(strings.TrimSpace(string(b)), "ref: refs/heads/")
+		p.branch = term.Line(p.branch)
+	}
 }
 
 // readSmall reads a regular file of the person's own of at most limit bytes.

@@ -209,3 +209,38 @@ func hint(err error) string {
 	}
 	return ""
 }
+
+// What stands before a conversation stays as it is: a provider finds what it
+// has cached, whatever branch is checked out meanwhile.
+func TestTheSameBeginningInEveryTurn(t *testing.T) {
+	m := newMachine(t)
+	m.write("ws/.git/HEAD", "ref: refs/heads/main\n")
+	m.write("ws/AGENTS.md", "Use tabs.\n")
+	a := withKeys(m, everyKey)
+	chosen, err := a.Model(t.Context(), "anthropic")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var first *agent.Loop
+	for range 3 {
+		l, err := a.Loop(t.Context(), chosen, agent.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first == nil {
+			first = l
+		}
+		if l.System != first.System || !strings.Contains(l.System, "branch main") || !strings.Contains(l.System, "Use tabs.") {
+			t.Errorf("the system prompt is another one:\n%s", l.System)
+		}
+		one, err := first.Tools.Definitions(host.FormatAnthropic)
+		if err != nil {
+			t.Fatal(err)
+		}
+		two, err := l.Tools.Definitions(host.FormatAnthropic)
+		if err != nil || fmt.Sprint(one) != fmt.Sprint(two) {
+			t.Errorf("the tools are others: %v", err)
+		}
+		m.write("ws/.git/HEAD", "ref: refs/heads/other\n")
+	}
+}
