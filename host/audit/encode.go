@@ -3,7 +3,6 @@ package audit
 import (
 	"encoding/json"
 	"strconv"
-	"time"
 	"unicode/utf8"
 
 	"github.com/elfhost/elfhost/abi"
@@ -30,8 +29,10 @@ func (l *Log) encode(r Record) (line []byte, hash string, err error) {
 func appendRecord(b []byte, r Record) ([]byte, error) {
 	b = append(b, `{"seq":`...)
 	b = strconv.AppendUint(b, r.Seq, 10)
-	b = append(b, `,"time":"`...)
-	b = r.Time.AppendFormat(b, time.RFC3339Nano)
+	b, err := r.Time.AppendText(append(b, `,"time":"`...))
+	if err != nil { // a year that RFC 3339 has no digits for
+		return nil, err
+	}
 	b = append(b, `","event":`...)
 	b = appendString(b, r.Event)
 	for _, f := range [...]struct{ key, value string }{
@@ -48,7 +49,6 @@ func appendRecord(b []byte, r Record) ([]byte, error) {
 		b = appendMember(b, f.key, f.value)
 	}
 	if r.Receipt != nil {
-		var err error
 		if b, err = appendReceipt(append(b, `,"receipt":`...), r.Receipt); err != nil {
 			return nil, err
 		}

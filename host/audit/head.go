@@ -147,7 +147,6 @@ func (l *Log) catchUp() error {
 	if err != nil {
 		return err
 	}
-	l.said = l.now
 	if h.file == 0 {
 		if _, err := os.Lstat(l.path(1)); err == nil {
 			if info, err := os.Stat(l.path(1)); err != nil || info.Size() > 0 {
@@ -155,7 +154,7 @@ func (l *Log) catchUp() error {
 			}
 		}
 		l.closeFile()
-		l.last = head{}
+		l.last, l.said = head{}, l.now
 		return nil
 	}
 	if l.file == nil || l.last.file != h.file {
@@ -164,7 +163,7 @@ func (l *Log) catchUp() error {
 			return err
 		}
 	}
-	l.last = h
+	l.last, l.said = h, l.now
 	return l.recover()
 }
 

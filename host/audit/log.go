@@ -36,7 +36,7 @@ type Log struct {
 	file *os.File // the newest log file
 	last head     // where this process left the log
 
-	// The head as it was last read or written, and as it is read now.
+	// The text of last, where it is known, and of the head as it is read now.
 	said, now [headLen]byte
 
 	later []Record    // of Soon, scrubbed
