@@ -13,9 +13,8 @@ import (
 )
 
 // Arguments are mostly a flat object of texts, numbers, truths and lists of
-// texts, some of them optional. A guest
-// begins each call with cold caches, where encoding/json takes most of a small
-// tool's time; such objects are read here. What is not exactly one of them goes
+// texts, some of them optional. A guest begins each call with cold caches, where
+// encoding/json takes most of a small tool's time; such objects are read here. What is not exactly one of them goes
 // to encoding/json, which alone decides what is an error.
 
 // plainField is a field that a plain value can be written to.
@@ -25,6 +24,9 @@ type plainField struct {
 	kind   reflect.Kind // of the value, or of what it points to
 	form   plainForm
 }
+
+// plainName is what a name in a tag may consist of, and be this very name.
+const plainName = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."
 
 type plainForm uint8
 
@@ -54,6 +56,8 @@ func plainFields(t reflect.Type) (fields []plainField, ok bool) {
 			continue
 		case name == "":
 			name = f.Name
+		case strings.Trim(name, plainName) != "": // encoding/json drops some of them
+			return nil, false
 		}
 		kind, form, ok := plainKind(f.Type)
 		if !ok {
