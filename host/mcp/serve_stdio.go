@@ -82,6 +82,7 @@ type stream struct {
 	mu       sync.Mutex
 	over     bool                          // nothing more is carried out
 	running  map[string]context.CancelFunc // by the text of the id
+	leaving  int                           // requests that are being answered
 }
 
 // work reads and carries out in turn, until the input ends or there are more
@@ -185,14 +186,15 @@ func (s *stream) take(line []byte) (do func(), err error) {
 				answer = r
 			}
 		}
-		if answer != nil && !s.dropped(string(m.id)) {
+		if s.leave(string(m.id)) && answer != nil {
 			_ = s.c.write(answer)
 		}
+		s.left()
 	}, nil
 }
 
-// admit makes the context of a request, which ends with end, or says why it is
-// not carried out.
+// admit makes the context of a request, which ends with end, after leave and
+// left, or says why it is not carried out.
 func (s *stream) admit(id string) (ctx context.Context, end func(), why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -201,7 +203,7 @@ func (s *stream) admit(id string) (ctx context.Context, end func(), why string) 
 		return nil, nil, "the server is closing"
 	case twice:
 		return nil, nil, "a request with this id is being carried out"
-	case len(s.running) >= maxAtOnce:
+	case len(s.running) >= maxAtOnce, len(s.running)+s.leaving >= 2*maxAtOnce:
 		return nil, nil, fmt.Sprintf("more than %d requests at once", maxAtOnce)
 	}
 	ctx, cancel := context.WithCancel(s.ctx)
@@ -209,9 +211,6 @@ func (s *stream) admit(id string) (ctx context.Context, end func(), why string) 
 	s.requests.Add(1)
 	return ctx, func() {
 		cancel()
-		s.mu.Lock()
-		delete(s.running, id)
-		s.mu.Unlock()
 		s.requests.Done()
 	}, ""
 }
@@ -233,10 +232,23 @@ func (s *stream) cancel(params json.RawMessage) {
 	}
 }
 
-func (s *stream) dropped(id string) bool {
+// leave makes room for another request before this one is answered: a client
+// that sees the answer may send its next one at once. wanted is false where
+// nobody wants the answer. Where answers are not read, they take the place of
+// requests in the end. left belongs to it.
+func (s *stream) leave(id string) (wanted bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.running[id] == nil
+	wanted = s.running[id] != nil
+	delete(s.running, id)
+	s.leaving++
+	return wanted
+}
+
+func (s *stream) left() {
+	s.mu.Lock()
+	s.leaving--
+	s.mu.Unlock()
 }
 
 // announce writes notifications that no answer follows.

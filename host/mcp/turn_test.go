@@ -3,8 +3,11 @@ package mcp
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -170,5 +173,128 @@ func TestLaterThanLater(t *testing.T) {
 	l.run()
 	if n != 11 {
 		t.Error(n)
+	}
+}
+
+// A client that keeps as many requests under way as it may is never refused:
+// who is answered makes room, whatever there is left to clean.
+func TestAnAnswerMakesRoom(t *testing.T) {
+	hold := make(chan struct{})
+	b, _ := bridge(t, tool{"Glob", host.KindThink, func(_ context.Context, c host.Call) (abi.Result, error) {
+		c.Later(func() { <-hold })
+		return abi.Text("ok"), nil
+	}})
+	l := speak(t, b)
+	defer close(hold)
+	for i := range maxAtOnce + maxAtOnce/2 {
+		l.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"Glob","arguments":{}}}`, i+1))
+		l.hear(`"text":"ok"`)
+	}
+}
+
+// TestServeUnderFire: pipelined requests in pieces of any size, some cancelled
+// in the same write, some slow, some with things left to do. Each that was not
+// cancelled is answered once, and nothing is left running.
+func TestServeUnderFire(t *testing.T) {
+	var begun, cleaned atomic.Int64
+	b, _ := bridge(t, tool{"Glob", host.KindThink, func(ctx context.Context, c host.Call) (abi.Result, error) {
+		if n := begun.Add(1); n%7 == 0 { // longer than a turn
+			select {
+			case <-time.After(2 * longTurn):
+			case <-ctx.Done():
+				return abi.Result{}, ctx.Err()
+			}
+		}
+		c.Later(func() { cleaned.Add(1) })
+		return abi.Text("ok"), nil
+	}})
+	before := runtime.NumGoroutine()
+	in, toServer := io.Pipe()
+	fromServer, out := io.Pipe()
+	served := make(chan error, 1)
+	go func() { served <- b.Serve(context.Background(), in, out) }()
+	l := &dialogue{t, toServer, bufio.NewReader(fromServer)}
+	l.say(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`)
+	l.hear(`"id":0`)
+	l.say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+
+	rnd := rand.New(rand.NewPCG(1, 2))
+	id := 0
+	for range 60 {
+		var batch strings.Builder
+		want := map[int]bool{} // false: cancelled, and perhaps answered before
+		for range 1 + rnd.IntN(maxAtOnce/2) { // those that were cancelled may still be there
+			id++
+			want[id] = true
+			fmt.Fprintf(&batch, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"Glob","arguments":{}}}`+"\n", id)
+			if rnd.IntN(9) == 0 {
+				want[id] = false
+				fmt.Fprintf(&batch, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`+"\n", id)
+			}
+		}
+		id++
+		last := id
+		ping := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"ping"}`+"\n", last)
+		sent := make(chan error, 1)
+		go func() {
+			text := batch.String()
+			for len(text) > 0 {
+				n := min(1+rnd.IntN(400), len(text))
+				if _, err := io.WriteString(toServer, text[:n]); err != nil {
+					sent <- err
+					return
+				}
+				text = text[n:]
+			}
+			sent <- nil
+		}()
+		left := 0
+		for _, w := range want {
+			if w {
+				left++
+			}
+		}
+		seen := map[int]bool{}
+		hear := func() int {
+			line, err := l.out.ReadString('\n')
+			if err != nil {
+				t.Fatal(err)
+			}
+			var a struct {
+				ID    int             `json:"id"`
+				Error json.RawMessage `json:"error"`
+			}
+			if err := json.Unmarshal([]byte(line), &a); err != nil || a.Error != nil || seen[a.ID] {
+				t.Fatalf("%s, %v, again: %v", line, err, seen[a.ID])
+			}
+			seen[a.ID] = true
+			return a.ID
+		}
+		for left > 0 {
+			if want[hear()] {
+				left--
+			}
+		}
+		if err := <-sent; err != nil {
+			t.Fatal(err)
+		}
+		go io.WriteString(toServer, ping)
+		for hear() != last { // answers that their cancellation came too late for
+		}
+	}
+	toServer.Close()
+	go io.Copy(io.Discard, fromServer)
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+	fromServer.Close()
+	for i := 0; runtime.NumGoroutine() > before; i++ {
+		if i == 1000 {
+			t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), before)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if cleaned.Load() == 0 {
+		t.Error("nothing was left to do")
 	}
 }
