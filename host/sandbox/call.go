@@ -51,6 +51,7 @@ type call struct {
 	unread    bool
 	lastErr   string
 	inside    bool // it holds its places in the queues
+	locked    bool // its goroutine stays on one thread
 	reentered bool // a tool it called came back to its own plugin
 
 	mu      sync.Mutex

@@ -4,6 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -92,5 +96,84 @@ func TestInterruptibleTools(t *testing.T) {
 		if says() != c.want { // a file system may hang
 			t.Errorf("needs %v: interruptible %v", c.needs, !c.want)
 		}
+	}
+	asks := pkgOf(counter(), abi.Manifest{Needs: []abi.Need{}, Tools: probeDecl})
+	asks.Format = &sandbox.Format{Name: "test"}
+	p, err := (&sandbox.Loader{Compiler: self(t)}).Load(t.Context(), asks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close(context.Background())
+	if err := p.Warm(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if p.Tools()[0].(host.Interruptible).Interruptible() {
+		t.Error("a format that may ask a person is said to be interruptible")
+	}
+}
+
+// What is left to do, done twice, or by two at once, is done once: else two
+// calls had one sandbox.
+func TestWhatIsLeftIsDoneOnce(t *testing.T) {
+	p := newProbe(t, abi.Manifest{Limits: abi.Limits{Parallel: 1, Time: 5 * time.Minute}})
+	var got atomic.Int64
+	var left func()
+	if _, err := p.plugin.Tools()[0].Call(t.Context(), host.Call{Tool: "probe", Args: json.RawMessage(`{"do":"echo"}`),
+		Receipt: func(abi.Receipt) { got.Add(1) }, Later: func(f func()) { left = f }}); err != nil {
+		t.Fatal(err)
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- p.plugin.Close(context.Background()) }()
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(left)
+	}
+	wg.Wait()
+	if err := <-closed; err != nil || got.Load() != 1 {
+		t.Errorf("%v, %d receipts", err, got.Load())
+	}
+}
+
+// A format that panics beside its guest costs a call, and no place in the queue.
+func TestAPanicGivesItsPlaceBack(t *testing.T) {
+	pkg := pkgOf(counter(), abi.Manifest{Name: "clumsy", Limits: abi.Limits{Parallel: 1, Time: time.Hour}, Tools: probeDecl})
+	pkg.Format = &sandbox.Format{Name: "test",
+		Call: func(ctx context.Context, g *sandbox.Guest, _ abi.ToolDecl, args json.RawMessage) (abi.Result, error) {
+			res, err := g.Call(ctx, "count")
+			if err != nil || res[0] != 1 {
+				return abi.Result{}, fmt.Errorf("%v, %w", res, err)
+			}
+			if string(args) == "true" {
+				panic("clumsy")
+			}
+			return abi.Text("ok"), nil
+		}}
+	p, err := (&sandbox.Loader{Compiler: self(t)}).Load(t.Context(), pkg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := func(args string) (r abi.Result, err error) {
+		defer func() {
+			if v := recover(); v != nil {
+				err = fmt.Errorf("panic: %v", v)
+			}
+		}()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		return p.Tools()[0].Call(ctx, host.Call{Args: json.RawMessage(args)})
+	}
+	for range 3 {
+		if _, err := call("true"); err == nil || !strings.Contains(err.Error(), "clumsy") {
+			t.Fatal(err)
+		}
+		if r, err := call("{}"); err != nil || r.Text() != "ok" {
+			t.Fatalf("the next call: %q, %v", r.Text(), err)
+		}
+	}
+	if err := p.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if n := mappings(t); n > 0 {
+		t.Errorf("%d mappings of images are left", n)
 	}
 }

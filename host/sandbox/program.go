@@ -147,7 +147,7 @@ func (g *program) get(ctx context.Context, c *call) (in *instance, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if in.img != nil {
+	if in.img != nil && c.locked {
 		in.img.Begin()
 	}
 	if err = c.fuel.Arm(in.mod); err == nil && c.tape != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host"
@@ -35,13 +36,13 @@ func (t *tool) Spec() host.Spec {
 func (t *tool) Needs() policy.Grants { return t.plugin.needs }
 
 // Interruptible: a guest is stopped within a slice of its fuel, and what the
-// host does for one without needs waits for nothing. To make it ready may take
-// long.
+// host does for one without needs waits for nothing, but for the person whom
+// other formats may ask. To make it ready may take long.
 func (t *tool) Interruptible() bool {
 	p := t.plugin
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.ready != nil && p.needs.Nothing()
+	return p.ready != nil && p.needs.Nothing() && p.pkg.Format == nil
 }
 
 // Call runs the tool in a sandbox of its own.
@@ -69,7 +70,7 @@ func (p *Plugin) call(ctx context.Context, from host.Call) (res abi.Result, err 
 	t := tapeOf(ctx)
 	res, rest, err := p.enter(ctx, prog, from, t)
 	if rest != nil {
-		left = func() { defer p.calls.Done(); rest() }
+		left = sync.OnceFunc(func() { defer p.calls.Done(); rest() }) // twice, and two calls had one sandbox
 	}
 	if err != nil {
 		return abi.Result{}, fmt.Errorf("plugin %q: %w", p.pkg.Manifest.Name, err)
@@ -91,12 +92,23 @@ func (p *Plugin) enter(ctx context.Context, prog *program, from host.Call, t *ta
 	runtime.LockOSThread() // its processor time is the call's
 	defer runtime.UnlockOSThread()
 	cctx, c := p.begin(ctx, from, false)
-	c.inside, c.tape = true, t
+	c.inside, c.locked, c.tape = true, true, t
+	var in *instance
+	defer func() {
+		if rest != nil {
+			return
+		}
+		defer c.leave() // a panic of ours or of a format: nobody else gives anything back
+		if in != nil {
+			prog.put(cctx, c, in, true)
+		}
+		c.end(nil)
+	}()
 	c.cpu, _ = threadTime()
 	if t != nil && !t.replay {
 		t.rec.Args = from.Args
 	}
-	in, err := prog.get(cctx, c)
+	in, err = prog.get(cctx, c)
 	if err == nil {
 		res, err = in.invoke(cctx, c, from.Tool, from.Args)
 		c.unlink(cctx, err != nil)

@@ -132,7 +132,8 @@ func threadFaults() faults {
 	if unix.Getrusage(unix.RUSAGE_THREAD, &u) != nil {
 		return faults{}
 	}
-	return faults{true, unix.Gettid(), u.Minflt, u.Majflt}
+	// A thread that runs had some: without any, they are not counted here.
+	return faults{u.Minflt > 0, unix.Gettid(), int64(u.Minflt), int64(u.Majflt)} // 32 bits on some systems
 }
 
 // Reallocate implements experimental.LinearMemory.

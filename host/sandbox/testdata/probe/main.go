@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -28,8 +29,11 @@ type in struct {
 	List []string `json:"list,omitempty"`
 }
 
-// memory outlives a call where a sandbox is not fresh.
-var memory string
+// memory and field outlive a call where a sandbox is not fresh.
+var (
+	memory string
+	field  [3 << 20]byte
+)
 
 func init() {
 	pdk.Tool(pdk.Spec{Name: "probe", Description: "Does what it is told."}, probe)
@@ -98,6 +102,25 @@ func init() {
 		"closefd":  func(_ context.Context, a in) (string, error) { return "ok", syscall.Close(a.N) },
 		"remember": func(_ context.Context, a in) (string, error) { memory = a.A; return "ok", nil },
 		"recall":   func(context.Context, in) (string, error) { return memory, nil },
+		"spread": func(ctx context.Context, a in) (string, error) { // A over N pages from page B on
+			from, _ := strconv.Atoi(a.B)
+			for i := range a.N {
+				copy(field[(from+i)*4096%len(field)+i%1000:], a.A)
+			}
+			memory = a.A
+			if len(a.List) == 0 {
+				return "ok", nil
+			}
+			return actions[a.List[0]](ctx, in{A: a.List[1], B: a.List[2], N: 8})
+		},
+		"gather": func(context.Context, in) (string, error) {
+			for i, b := range field {
+				if b != 0 {
+					return fmt.Sprintf("%q at page %d", field[i:min(i+16, len(field))], i/4096), nil
+				}
+			}
+			return memory, nil
+		},
 		"spin": func(context.Context, in) (string, error) {
 			for i := 0; ; i++ {
 				if i < 0 {
