@@ -222,7 +222,7 @@ func TestServeUnderFire(t *testing.T) {
 	id := 0
 	for range 60 {
 		var batch strings.Builder
-		want := map[int]bool{} // false: cancelled, and perhaps answered before
+		want := map[int]bool{}                // false: cancelled, and perhaps answered before
 		for range 1 + rnd.IntN(maxAtOnce/2) { // those that were cancelled may still be there
 			id++
 			want[id] = true
