@@ -179,6 +179,36 @@ func TestM07PaginationLoop(t *testing.T) {
 	}
 }
 
+// A listing whose cursor is another one each time has an end all the same.
+func TestM07EndlessCursors(t *testing.T) {
+	r := newRig(t, Options{})
+	r.add(t, fakeServer(t, "fake", "endless"))
+	r.connect(t, "fake")
+	if got := r.reg.Names(); len(got) != 1 {
+		t.Fatalf("%v", got)
+	}
+	r.do(t, "mcp__fake__echo", `{}`)
+}
+
+// What a server promises of its structured content is held against it.
+func TestOutputSchema(t *testing.T) {
+	for schema, fits := range map[string]bool{
+		`{"type":"object","properties":{"ok":{"type":"boolean"}},"required":["ok"]}`: true,
+		`{"type":"object","properties":{"ok":{"type":"string"}}}`:                    false,
+		`{"type":"object","required":["more"]}`:                                      false,
+	} {
+		file := filepath.Join(t.TempDir(), "tools.json")
+		_ = os.WriteFile(file, []byte(`[{"name":"echo","inputSchema":{"type":"object"},"outputSchema":`+schema+`}]`), 0o600)
+		r := newRig(t, Options{})
+		r.add(t, fakeServer(t, "fake", "plain", "FAKE_TOOLS="+file))
+		r.connect(t, "fake")
+		res := r.call(context.Background(), "mcp__fake__echo", `{"do":"kinds"}`)
+		if complained := strings.Contains(res.Text(), "output schema"); complained == fits || (len(res.Structured) > 0) != fits {
+			t.Errorf("%s: %s %s", schema, res.Structured, res.Text())
+		}
+	}
+}
+
 func TestM08IsError(t *testing.T) {
 	r := newRig(t, Options{})
 	r.add(t, fakeServer(t, "fake", "plain"))

@@ -80,7 +80,7 @@ func fake(mode string) {
 			tools = append(tools, string(t))
 		}
 	}
-	calls := 0
+	calls, listed := 0, 0
 	var asker json.RawMessage // the call that waits for answers
 	var wanted, refused int
 	var answers []string
@@ -152,6 +152,10 @@ func fake(mode string) {
 			switch mode {
 			case "loop":
 				answer(`{"tools":[%s],"nextCursor":"same"}`, tools[0])
+				continue
+			case "endless":
+				listed++
+				answer(`{"tools":[%s],"nextCursor":"%d"}`, tools[0], listed)
 				continue
 			case "pages":
 				if q.Params.Cursor == "" {

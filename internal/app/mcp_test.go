@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -230,5 +231,28 @@ func TestRootsThroughTheGate(t *testing.T) {
 	a = open(no, "[tools]\nallow = [\"mcp__far__list_roots\"]\n")
 	if !told(a, far) || len(no.asked) != 2 {
 		t.Error("a rule that allows it does not count")
+	}
+}
+
+// A change of a server's tools is asked about in mode auto too, and a no holds.
+func TestMC04AskedInAuto(t *testing.T) {
+	home := t.TempDir()
+	by := &answerer{}
+	a, err := Open(context.Background(), Options{Dir: t.TempDir(), Mode: host.ModeAuto, Approver: by, Env: func(n string) string { return map[string]string{"ELFHOST_HOME": home}[n] }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close(context.Background())
+	change := mcp.Change{Server: "s", Altered: []host.Spec{{Name: "mcp__s__x", Description: "does evil", Input: json.RawMessage(`{"type":"object"}`)}}, Flagged: []string{"odd"}, Digest: "sha256:1"}
+	ok, err := a.consentMCP(context.Background(), change)
+	if ok || err != nil || a.Gate.Current() != host.ModeAuto {
+		t.Errorf("%v, %v in mode %s", ok, err, a.Gate.Current())
+	}
+	if len(by.asked) != 1 || !by.asked[0].Final || !strings.Contains(string(by.asked[0].Call.Args), "does evil") || len(by.asked[0].Risks) != 1 {
+		t.Fatalf("%+v", by.asked)
+	}
+	by.answer.Allow = true
+	if ok, err := a.consentMCP(context.Background(), change); !ok || err != nil || len(by.asked) != 2 {
+		t.Errorf("%v, %v after %d questions", ok, err, len(by.asked))
 	}
 }
