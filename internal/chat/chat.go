@@ -209,7 +209,7 @@ func (c *chat) lastWords() {
 
 func (c *chat) notes() {
 	for _, n := range c.app.TakeNotes() {
-		c.screen.printf("%s\n", c.Style.Yellow("note: "+term.Lines(n)))
+		c.screen.printf("%s\n", c.Style.Yellow(c.screen.told("note: "+term.Lines(n))))
 	}
 }
 
@@ -230,7 +230,7 @@ func (c *chat) complain(err error) {
 			text += "\nhint: " + term.Lines(f.Hint)
 		}
 	}
-	c.screen.printf("%s\n", c.Style.Red(text))
+	c.screen.printf("%s\n", c.Style.Red(c.screen.told(text)))
 }
 
 // again is how soon after the end of a turn a second Ctrl-C is meant for the
@@ -369,7 +369,7 @@ func (c *chat) say(ctx context.Context, text string) error {
 		return err
 	}
 	for _, n := range notes {
-		c.screen.printf("%s\n", c.Style.Yellow("note: "+term.Line(n)))
+		c.screen.printf("%s\n", c.Style.Yellow(c.screen.told("note: "+term.Line(n))))
 	}
 	for _, f := range files {
 		if f.Type == abi.TypeImage {

@@ -5,7 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/builtins/control"
@@ -112,7 +113,7 @@ func (c *chat) row(about, says string) {
 	if width < 40 {
 		width = 100
 	}
-	c.screen.printf("  %s %s\n", about, c.Style.Dim(clip(term.Line(says), max(20, width-4-utf8.RuneCountInString(about)))))
+	c.screen.printf("  %s %s\n", about, c.Style.Dim(ansi.Truncate(term.Line(says), max(20, width-4-ansi.StringWidth(about)), "…")))
 }
 
 func (c *chat) help(ctx context.Context, _ string) error {
@@ -131,7 +132,7 @@ func (c *chat) help(ctx context.Context, _ string) error {
 		"What you send while the agent works it reads after its step; a command waits",
 		"for the end. Ctrl-C ends a turn, twice leaves.",
 	} {
-		c.screen.printf("%s\n", c.Style.Dim(line))
+		c.screen.printf("%s\n", c.Style.Dim(c.screen.told(line)))
 	}
 	return nil
 }

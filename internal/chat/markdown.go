@@ -211,16 +211,31 @@ func (m *markdown) words(text string, as look) {
 }
 
 func (m *markdown) word(w string, l look) {
+	if ansi.StringWidth(term.Line(w)) < m.columns()-m.hang {
+		m.piece(w, l, false)
+		return
+	}
+	for i, p := range pieces(w) { // it fits on no line
+		m.piece(p, l, i > 0)
+	}
+}
+
+func (m *markdown) columns() int {
+	if m.width != nil {
+		return m.width()
+	}
+	return m.style.Width
+}
+
+// piece shows a word, or what goes on one that may be broken here.
+func (m *markdown) piece(w string, l look, goesOn bool) {
 	width := ansi.StringWidth(term.Line(w))
 	space := 0
 	if m.gap && m.col > m.hang {
 		space = 1
 	}
-	most := m.style.Width
-	if m.width != nil {
-		most = m.width()
-	}
-	if most > 20 && m.gap && m.col > m.hang && m.col+space+width > most-1 {
+	most := m.columns()
+	if most > 20 && (m.gap || goesOn) && m.col > m.hang && m.col+space+width > most-1 {
 		m.put("\n" + strings.Repeat(" ", m.hang))
 		m.col, space = m.hang, 0
 	}

@@ -222,7 +222,7 @@ func (v *view) denied(e agent.Event) {
 	if d.Allow != "" {
 		text += "\n  to allow it: " + term.Line(d.Allow)
 	}
-	v.chat.screen.printf("  %s\n", v.style().Yellow(text))
+	v.chat.screen.printf("%s\n", v.style().Yellow(v.chat.screen.told("  "+text)))
 }
 
 func (v *view) retry(e agent.Event) {
@@ -270,7 +270,7 @@ func (v *view) done(e agent.Event, err error) {
 	v.flush()
 	v.stop = e.Stop
 	s := v.chat.screen
-	say := func(text string) { s.printf("%s\n", v.style().Yellow(text)) }
+	say := func(text string) { s.printf("%s\n", v.style().Yellow(s.told(text))) }
 	switch {
 	case err != nil:
 		var m *model.Error
