@@ -5,7 +5,7 @@ VERSION ?= $(shell git describe --tags --always 2>/dev/null || echo devel)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 
-.PHONY: demo test check build plugins javascript grammars install dist bench bench-tools bench-mcp conformance abi-conformance bench-sandbox bench-foreign bench-kit bench-hub bench-agent crash docs fuzz clean race
+.PHONY: demo test check build plugins javascript grammars install dist bench bench-tools bench-mcp conformance abi-conformance bench-sandbox bench-foreign bench-kit bench-hub bench-agent crash chaos docs fuzz clean race
 
 demo: build ## build everything and show the main job, without a key
 	./$(BIN) demo
@@ -70,6 +70,9 @@ bench-agent: ## the loop and its sessions against the bare engine that keeps the
 
 crash: ## 200 kills in the middle of a busy turn: nothing shown is lost
 	$(GO) test -count=1 -run TestCrash -v ./host/archive
+
+chaos: plugins ## a hostile model with a real session's tools for 10,000 answers: nothing is lost, nothing is left
+	ELFHOST_CHAOS=10000 $(GO) test -count=1 -timeout 60m -run TestChaosOfARealApp -v ./internal/app
 
 bench-mcp: build ## serving tools over MCP against a bare mcp-go server
 	$(GO) run ./internal/bench/mcp $(abspath $(BIN))

@@ -18,17 +18,21 @@ import (
 
 	sdk "github.com/coder/acp-go-sdk"
 
+	"github.com/elfhost/elfhost/builtins/outline"
 	"github.com/elfhost/elfhost/host/reach"
 	"github.com/elfhost/elfhost/host/sandbox/compile"
 	"github.com/elfhost/elfhost/internal/app"
 )
 
-// TestMain is also the helper of the kernel sandbox, the compiler, and an MCP server.
+// TestMain is also the helper of the kernel sandbox, the compiler, the parser of
+// file_outline, and an MCP server.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
 		case reach.SandboxVerb:
 			os.Exit(reach.SandboxMain(os.Args[2:]))
+		case outline.Verb:
+			os.Exit(outline.Child(os.Stdin, os.Stdout, os.Stderr))
 		case compile.Verb:
 			os.Exit(compile.Child(os.Args[2:], os.Stdin, os.Stderr))
 		case mcpVerb:

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"iter"
 	"math/rand/v2"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -25,6 +26,11 @@ type Model struct {
 	End int
 	// Most is after how many answers it calls nothing any more; 0: it never stops.
 	Most int
+	// Texts are what arguments of these names say, where they are texts and fit
+	// their schema.
+	Texts map[string][]string
+	// Often are tools of which every other call is one, if they are there.
+	Often []string
 
 	mu sync.Mutex
 	r  *rand.Rand
@@ -107,8 +113,14 @@ func (m *Model) text() string {
 // call makes a call of a tool that is there, or nearly.
 func (m *Model) call(r model.Request) model.Call {
 	t := r.Tools[m.r.IntN(len(r.Tools))]
+	if len(m.Often) > 0 && m.r.IntN(2) == 0 {
+		name := m.Often[m.r.IntN(len(m.Often))]
+		if i := slices.IndexFunc(r.Tools, func(t model.Tool) bool { return t.Name == name }); i >= 0 {
+			t = r.Tools[i]
+		}
+	}
 	c := model.Call{ID: fmt.Sprintf("c%d_%d", m.n, m.r.IntN(1_000_000)), Name: t.Name}
-	args, _ := json.Marshal(m.value(t.Input, 0))
+	args, _ := json.Marshal(m.value(t.Input, "", 0))
 	c.Args = string(args)
 	switch m.r.IntN(14) {
 	case 0:
@@ -137,8 +149,8 @@ type schema struct {
 	Enum       []any                      `json:"enum"`
 }
 
-// value makes one that fits the schema, mostly.
-func (m *Model) value(raw json.RawMessage, depth int) any {
+// value makes one that fits the schema of the argument name, mostly.
+func (m *Model) value(raw json.RawMessage, name string, depth int) any {
 	if m.r.IntN(25) == 0 || depth > 5 {
 		return []any{nil, true, -1, 1e300, "x", []any{}, map[string]any{"x": nil}}[m.r.IntN(7)]
 	}
@@ -157,20 +169,23 @@ func (m *Model) value(raw json.RawMessage, depth int) any {
 		sort.Strings(names)
 		for _, k := range names {
 			if m.r.IntN(8) > 0 {
-				out[k] = m.value(s.Properties[k], depth+1)
+				out[k] = m.value(s.Properties[k], k, depth+1)
 			}
 		}
 		return out
 	case "array":
 		out := []any{}
 		for range m.r.IntN(4) {
-			out = append(out, m.value(s.Items, depth+1))
+			out = append(out, m.value(s.Items, name, depth+1))
 		}
 		return out
 	case "integer", "number":
 		return m.r.IntN(100) - 10
 	case "boolean":
 		return m.r.IntN(2) == 0
+	}
+	if t := m.Texts[name]; len(t) > 0 {
+		return t[m.r.IntN(len(t))]
 	}
 	return []string{"a.txt", "../../etc/passwd", "", "echo hi", "*.go", "https://example.org/"}[m.r.IntN(6)]
 }
