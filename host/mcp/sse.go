@@ -28,8 +28,8 @@ type sseTap struct {
 // stream waits for a free place.
 const maxServed = 32
 
-// served are the requests of a server that somebody may answer.
-var served = []string{string(mcp.MethodPing), string(mcp.MethodListRoots), string(mcp.MethodSamplingCreateMessage), string(mcp.MethodElicitationCreate)}
+// answerable are the requests of a server that somebody may answer.
+var answerable = []string{string(mcp.MethodPing), string(mcp.MethodListRoots), string(mcp.MethodSamplingCreateMessage), string(mcp.MethodElicitationCreate)}
 
 // SetRequestHandler is found by mcp-go.
 func (t *sseTap) SetRequestHandler(h transport.RequestHandler) {
@@ -89,7 +89,7 @@ func (t *sseTap) handle(ctx context.Context, q transport.JSONRPCRequest) (r *tra
 	t.mu.Lock()
 	h := t.handler
 	t.mu.Unlock()
-	if h == nil || !slices.Contains(served, q.Method) {
+	if h == nil || !slices.Contains(answerable, q.Method) {
 		return transport.NewJSONRPCErrorResponse(q.ID, mcp.METHOD_NOT_FOUND, "there is no such method here", nil), nil
 	}
 	defer func() {
