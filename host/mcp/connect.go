@@ -270,13 +270,12 @@ func (c *conn) request(ctx context.Context, do func(context.Context) error) (jso
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	if errors.Is(err, transport.ErrTransportClosed) || c.isLost() {
-		return nil, &lostError{c.why()}
-	}
 	ended := errors.Is(err, transport.ErrSessionTerminated)
 	switch {
 	case c.session && !s.taken.Load() && (ended || s.unknown.Load()):
 		return nil, errUnknown
+	case errors.Is(err, transport.ErrTransportClosed) || c.isLost():
+		return nil, &lostError{c.why()}
 	case ended:
 		return nil, &lostError{errUnknown}
 	}
