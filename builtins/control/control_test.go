@@ -174,6 +174,19 @@ func TestSlashCommand(t *testing.T) {
 
 // TestX01ArgumentsAreNotShellText: whatever is in an argument, the shell takes
 // it for a value, in every kind of quotes.
+// What a command's program has in single quotes is that program's own, in which
+// a dollar is no argument of the command, given or not.
+func TestX04DollarsOfAProgram(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no POSIX shell")
+	}
+	h := newHouse(t, host.ModeAuto)
+	h.write(h.user, "x.md", "Second: !`echo left right | awk '{print $2}'` of $1 and [$2]\n")
+	h.open()
+	want(t, h.slash("x", "one"), false, "Second: right of one and []")
+	want(t, h.slash("x", "one two"), false, "Second: right of one and [two]")
+}
+
 func TestX01ArgumentsAreNotShellText(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no POSIX shell")

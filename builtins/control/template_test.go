@@ -74,6 +74,10 @@ func TestX04DollarsThatMeanNothing(t *testing.T) {
 	if got := show(`awk '{print $NF, $(2)}' costs $ 5, got "$2"`, "one"); got != `awk '{print $NF, $(2)}' costs $ 5, got ""` {
 		t.Errorf("got %q", got)
 	}
+	// An argument that nobody gave is empty: in words, and in double quotes.
+	if got := show(`awk "{print $2}" of $1`, "one"); got != `awk "{print }" of one` {
+		t.Errorf("got %q", got)
+	}
 }
 
 func TestSplit(t *testing.T) {

@@ -46,19 +46,22 @@ func TestRunUntilDone(t *testing.T) {
 
 // A04: both results of one turn reach the model in the same next request.
 func TestA04ResultsTogether(t *testing.T) {
-	m := &script{turns: []turn{does(call("a", "Task", ""), call("b", "Echo", "")), says("ok")}}
-	slow := newTool("Task", true, func(context.Context, map[string]any) abi.Result {
-		time.Sleep(30 * time.Millisecond)
-		return abi.Text("task")
-	})
+	runs := &Runs{}
+	m := &family{parts: map[string]*script{
+		"": {turns: []turn{does(call("a", "spawn_agent", ""), call("b", "Echo", "")), says("ok")}},
+		"CHILD": {turns: []turn{func(ctx context.Context, r model.Request, yield func(model.Event, error) bool) {
+			time.Sleep(30 * time.Millisecond)
+			says("the task is done")(ctx, r, yield)
+		}}},
+	}}
 	fast := newTool("Echo", true, func(context.Context, map[string]any) abi.Result { return abi.Text("echo") })
 	s := New("s", nil)
-	if _, err := drain(t, newLoop(m, slow, fast).Run(context.Background(), s, text("go"))); err != nil {
+	if _, err := drain(t, newLoop(m, spawner(runs, Spawn{Prompt: "CHILD"}), fast).Run(context.Background(), s, text("go"))); err != nil {
 		t.Fatal(err)
 	}
-	next := m.requests[1].Messages
+	next := m.parts[""].requests[1].Messages
 	last := next[len(next)-1]
-	if len(last.Blocks) != 2 || last.Blocks[0].Result.Text() != "task" || last.Blocks[1].Result.Text() != "echo" {
+	if len(last.Blocks) != 2 || !strings.Contains(last.Blocks[0].Result.Text(), "the task is done") || last.Blocks[1].Result.Text() != "echo" {
 		t.Errorf("the next request ends with %+v", last)
 	}
 }

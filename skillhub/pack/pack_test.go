@@ -271,6 +271,8 @@ func TestK04SkillArchives(t *testing.T) {
 	} {
 		refused(t, craft(t, entries...), want)
 	}
+	refused(t, craft(t, entry{tar.Header{Name: "l", Typeflag: tar.TypeLink, Linkname: "/etc/passwd"}, ""}), "link")
+	refused(t, bomb(t, 10_000), "times its size") // 10 GB of zeros
 }
 
 func TestK06Smuggled(t *testing.T) {
