@@ -328,3 +328,43 @@ func TestHammerCancellation(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// strict is a journal that takes nothing when its context has ended, and sees a
+// record before.
+type strict struct {
+	memory
+	sees func(Record)
+}
+
+func (j *strict) Append(ctx context.Context, session string, r Record) error {
+	j.sees(r)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return j.memory.Append(ctx, session, r)
+}
+
+// A cancellation while what a person said is being written down is no failure
+// of the journal, and what was said stays.
+func TestCancelledWhileAMessageIsKept(t *testing.T) {
+	for _, said := range []string{"go", "and more"} {
+		ctx, cancel := context.WithCancel(context.Background())
+		j := &strict{sees: func(r Record) {
+			if r.Message != nil && r.Message.Role == model.RoleUser && r.Message.Text() == said {
+				cancel()
+			}
+		}}
+		s := New("s", j)
+		if said == "and more" {
+			s.Steer(text(said))
+		}
+		events, err := drain(t, newLoop(&script{turns: []turn{says("ok")}}).Run(ctx, s, text("go")))
+		if err != nil || stopOf(events) != StopCancelled {
+			t.Errorf("%q: %q %v", said, stopOf(events), err)
+		}
+		if m := s.Messages(); len(m) == 0 || m[len(m)-1].Text() != said {
+			t.Errorf("%q is lost: %v", said, m)
+		}
+		cancel()
+	}
+}

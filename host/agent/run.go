@@ -104,15 +104,19 @@ func (r *run) steps(ctx context.Context, prompt []abi.Content) (Event, error) {
 	}
 }
 
-// say commits a message of the person.
+// say commits a message of the person, which a cancellation does not lose.
 func (r *run) say(ctx context.Context, content []abi.Content) error {
 	m := model.User(content...)
+	ctx, cancel := settling(ctx)
+	defer cancel()
 	return r.session.commit(ctx, Record{Kind: RecordMessage, Step: r.step, Message: &m})
 }
 
 // remark commits what the loop itself has to say to the model.
 func (r *run) remark(ctx context.Context, text string) error {
 	m := model.User(abi.Content{Type: abi.TypeText, Name: own, Text: text})
+	ctx, cancel := settling(ctx)
+	defer cancel()
 	return r.session.commit(ctx, Record{Kind: RecordMessage, Step: r.step, Message: &m, Own: true})
 }
 
