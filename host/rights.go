@@ -223,6 +223,9 @@ func (t *trial) note(u policy.Use, err error) {
 	if err != nil {
 		d := denied(err, t.spec, t.call)
 		v.Where, v.Reason = d.Where, d.Why
+		if !wasAsked && d.Layer != "" {
+			v.By = d.Layer
+		}
 	}
 	if wasAsked || err != nil || t.spec.Origin.Source != Builtin {
 		_ = t.gate.audit(v) // a log that is broken refuses the next call

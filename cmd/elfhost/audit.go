@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -70,12 +71,13 @@ func printRecord(s streams, r audit.Record, asJSON bool) error {
 	what := r.Tool
 	switch r.Event {
 	case audit.EventUse:
-		what += " " + r.Cap + " " + r.Verb + " " + r.Target
+		// The words of a command are apart by NUL.
+		what = strings.Join(strings.FieldsFunc(strings.Join([]string{what, r.Cap, r.Verb, r.Target}, "\x00"), func(c rune) bool { return c == 0 }), " ")
 	case audit.EventVerdict:
 		what += " " + short(r.Args, 80)
 	case audit.EventReceipt:
 		if r.Receipt != nil {
-			what = receiptLine(*r.Receipt)
+			what = strings.TrimPrefix(receiptLine(*r.Receipt), "receipt ")
 		}
 	}
 	why := r.By
@@ -84,7 +86,11 @@ func printRecord(s streams, r audit.Record, asJSON bool) error {
 			why += ", " + p
 		}
 	}
-	_, err := fmt.Fprintf(s.out, "%6d  %s  %-8s %-7s  %s  (%s)\n", r.Seq, r.Time.Local().Format("2006-01-02 15:04:05"), r.Event, r.Outcome, term.Line(what), term.Line(why))
+	line := term.Line(what)
+	if why = strings.TrimPrefix(why, ", "); why != "" {
+		line += "  (" + term.Line(why) + ")"
+	}
+	_, err := fmt.Fprintf(s.out, "%6d  %s  %-8s %-7s  %s\n", r.Seq, r.Time.Local().Format("2006-01-02 15:04:05"), r.Event, r.Outcome, line)
 	return err
 }
 

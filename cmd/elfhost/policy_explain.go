@@ -137,6 +137,12 @@ func explainCall(ctx context.Context, a *app.App, args []string) (*explained, er
 	}
 	err := g.Check(ctx, sp, host.Call{ID: "explain", Tool: sp.Name, Args: input, Caller: host.Caller{Session: a.Session}})
 	e := &explained{What: strings.Join(args, " "), Verdict: "allowed", By: v.By}
+	if line, ok := object["command"].(string); ok && (err == nil || asked.ask != nil) {
+		if e.Findings = deniedShell(a, sp, line); e.Findings != nil {
+			e.Verdict, e.By = "denied", e.Findings[0].Layer
+			return e, nil
+		}
+	}
 	if asked.ask != nil {
 		e.Verdict, e.By = "asks", "person"
 		e.Then = "a person is asked; with nobody there it is denied"
@@ -158,6 +164,20 @@ func explainCall(ctx context.Context, a *app.App, args []string) (*explained, er
 	}
 	e.Then = "what it reaches is checked again at each use"
 	return e, nil
+}
+
+// deniedShell says which rules keep the shell from running at all, whatever a
+// person answers to its question.
+func deniedShell(a *app.App, sp host.Spec, line string) (out []packages.Finding) {
+	if sp.Name != "Bash" || sp.Origin.Source != host.Builtin {
+		return nil
+	}
+	for _, f := range a.Policy.Why(policy.Use{Cap: abi.Exec, Target: "bash\x00-c\x00" + line}, false) {
+		if f.Effect == packages.Deny {
+			out = append(out, f)
+		}
+	}
+	return out
 }
 
 // listener hears a question and leaves it unanswered.

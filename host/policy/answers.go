@@ -21,7 +21,7 @@ func (p *Policy) ModeAllowed(mode string) error {
 	for i := range p.layers {
 		l := &p.layers[i]
 		if l.Modes != nil && !slices.Contains(l.Modes, mode) {
-			return fmt.Errorf("mode %q is forbidden by the %s (%s)", mode, l.Kind, l.where("modes"))
+			return fmt.Errorf("mode %q is forbidden by %s (%s)", mode, l.Kind, l.where("modes"))
 		}
 	}
 	return nil
