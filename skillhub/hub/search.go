@@ -73,6 +73,9 @@ func (s *Set) freshen(ctx context.Context, x *store.Index, r Remote) string {
 	age := s.o.MaxAge
 	if age == 0 {
 		age = time.Hour
+		if !IsURL(r.Location) {
+			age = 1 // a folder is near: what was just published in it is found
+		}
 	}
 	checked := s.o.checked(r)
 	if st, err := x.State(ctx, r.Name); err != nil || st.Tag == "" {

@@ -60,7 +60,7 @@ func (s *Set) Remotes() []Remote { return slices.Clone(s.remotes) }
 // named picks the hubs that a reference means.
 func (s *Set) named(name string) ([]Remote, error) {
 	if len(s.remotes) == 0 {
-		return nil, fmt.Errorf("no hub is known; `elfhost hub add NAME URL` adds one: %w", skillhub.ErrNotFound)
+		return nil, fmt.Errorf("%w: no hub is known; `elfhost hub add NAME URL` adds one", skillhub.ErrNotFound)
 	}
 	if name == "" {
 		return s.remotes, nil
@@ -70,7 +70,7 @@ func (s *Set) named(name string) ([]Remote, error) {
 			return []Remote{r}, nil
 		}
 	}
-	return nil, fmt.Errorf("no hub is called %q; `elfhost hub list` shows those that are known: %w", name, skillhub.ErrNotFound)
+	return nil, fmt.Errorf("%w: no hub is called %q; `elfhost hub list` shows those that are known", skillhub.ErrNotFound, name)
 }
 
 // ErrAmbiguous is a package's name that several hubs have. Which of them is
