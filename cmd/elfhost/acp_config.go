@@ -67,7 +67,7 @@ func acpConfigVerb(s streams) *cobra.Command {
 		Long: "Print what an editor's configuration needs so that it offers this agent. Clients:\n" + strings.Join(names, ", ") + `.
 The editor's environment has the model's key: add it to env where the editor
 was not started from a shell that has it.`,
-		Args: exactly(1, "a client's name"), ValidArgs: names,
+		Args: exactly(1, "one of the clients "+strings.Join(names, ", ")), ValidArgs: names,
 		RunE: func(_ *cobra.Command, args []string) error {
 			cl, ok := acpClients[args[0]]
 			if !ok {

@@ -165,7 +165,7 @@ func callVerb(s streams) *cobra.Command {
 	f.register(c)
 	c.Flags().BoolVar(&f.receipt, "receipt", false, "print the receipt of a sandboxed call to standard error")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print the whole result as JSON")
-	c.Flags().StringVar(&f.record, "record", "", "keep in this file all that the plugin's module was told, for `elfhost replay`; it holds what the module read")
+	c.Flags().StringVar(&f.record, "record", "", "keep in this file all that the plugin's module was told, for elfhost replay; it holds what the module read")
 	c.Flags().StringVar(&f.session, "session", "", "keep what this call leaves (files read) under a name, for the next call")
 	return c
 }

@@ -187,7 +187,7 @@ func clientAndFlags(c *cobra.Command, args []string) error {
 	if n < 0 {
 		n = len(args)
 	}
-	if err := exactly(1, "a client's name")(c, args[:n]); err != nil {
+	if err := exactly(1, "one of the clients "+clientNames())(c, args[:n]); err != nil {
 		return err
 	}
 	serve := mcpServeVerb(streams{})
@@ -204,6 +204,9 @@ func clientAndFlags(c *cobra.Command, args []string) error {
 	}
 	return nil
 }
+
+// clientNames lists the clients that the verb knows.
+func clientNames() string { return strings.Join(slices.Sorted(maps.Keys(mcpClients)), ", ") }
 
 // program is the entry of a client that starts the server.
 func (cl mcpClient) program(dir string, flags []string) (e mcpEntry, err error) {

@@ -99,7 +99,7 @@ func writePackage(ctx context.Context, s streams, files pack.Memory, out, key st
 			return err
 		}
 		if files[pack.StatementFile], files[pack.SignatureFile], err = sign.Make(c, secret); err != nil {
-			return fault.Wrap("E1321", "name a publisher in elf.toml: publisher = \"…\"", err)
+			return fault.Wrap("E1321", "name a publisher in elf.toml, publisher = \"…\", and pack it again", err)
 		}
 		b.Reset()
 		if c, err = pack.Write(ctx, &b, files.Entries(), pack.Options{}); err != nil {

@@ -33,7 +33,7 @@ func pluginRun(s streams) *cobra.Command {
 	f.register(c)
 	c.Flags().StringVar(&project, "project", ".", "the plugin's folder")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print the whole result as JSON")
-	c.Flags().StringVar(&f.record, "record", "", "keep in this file all that the module was told, for `elfhost replay`")
+	c.Flags().StringVar(&f.record, "record", "", "keep in this file all that the module was told, for elfhost replay")
 	return c
 }
 

@@ -31,7 +31,7 @@ func newRoot(s streams) *cobra.Command {
 	}
 	s.offline = root.PersistentFlags().Bool("offline", false, "use no network")
 	var quick runFlags
-	prompt := root.Flags().StringP("prompt", "p", "", "the same as `elfhost run PROMPT`")
+	prompt := root.Flags().StringP("prompt", "p", "", "the same as elfhost run `PROMPT`")
 	root.RunE = func(c *cobra.Command, _ []string) error {
 		if *prompt == "" {
 			return c.Help()

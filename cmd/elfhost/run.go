@@ -59,7 +59,7 @@ func (f *runFlags) flags(c *cobra.Command) {
 	fl := c.Flags()
 	fl.StringVarP(&f.model, "model", "m", "", "provider/name of the model, or a provider's name")
 	fl.StringVar(&f.effort, "effort", "", "how much the model thinks: none, low, medium, high, or default for its own")
-	fl.StringVar(&f.format, "output-format", "text", "text, json (one object) or stream-json (a line an event; see `elfhost schema events`)")
+	fl.StringVar(&f.format, "output-format", "text", "text, json (one object) or stream-json (a line an event; see elfhost schema events)")
 	fl.StringArrayVar(&f.images, "image", nil, "show the model this picture (PNG, JPEG, GIF, WebP); may be given several times")
 	fl.StringVar(&f.schema, "json-schema", "", "the final answer must fit the JSON Schema in this file")
 	fl.IntVar(&f.maxSteps, "max-steps", 0, "requests to the model at the most")
