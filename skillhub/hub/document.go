@@ -104,7 +104,16 @@ func (d *Document) Find(version string) (skillhub.Listing, error) {
 	if l := d.newest(); l != nil {
 		return *l, nil
 	}
-	return skillhub.Listing{}, fmt.Errorf("%s has no version that is not withdrawn: %w", d.Name, skillhub.ErrNotFound)
+	if len(d.Versions) == 0 {
+		return skillhub.Listing{}, fmt.Errorf("%s has no versions: %w", d.Name, skillhub.ErrNotFound)
+	}
+	var last skillhub.Listing
+	for _, l := range d.Versions {
+		if last.Version == "" || newer(l.Version, last.Version) {
+			last = l
+		}
+	}
+	return skillhub.Listing{}, fmt.Errorf("every version of %s is withdrawn, %s because %q: %w", d.Name, last.Version, last.Yanked, skillhub.ErrNotFound)
 }
 
 func (d *Document) newest() *skillhub.Listing {

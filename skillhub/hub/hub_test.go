@@ -153,6 +153,12 @@ func TestPublishAndFetch(t *testing.T) {
 	if f := mustFetch(t, s, "read-pdf@1.10.0", "read-pdf1.10.0b"); f.Listing.Yanked != "it loses pages" {
 		t.Errorf("a withdrawn version is fetched without a word: %+v", f.Listing)
 	}
+	for version, why := range map[string]string{"1.0.0": "it is old", "1.9.0": "it is slow", "2.0.0-rc.1": "it eats pages"} {
+		if err := a.Yank(t.Context(), "read-pdf", version, why); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused(t, s, "read-pdf", skillhub.ErrNotFound, `1.10.0 because "it loses pages"`)
 }
 
 func TestPublishRefusesWhatIsTaken(t *testing.T) {
