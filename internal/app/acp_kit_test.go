@@ -1,3 +1,5 @@
+// Over 500 lines: one editor, of all the kinds that the tests of ACP need.
+
 package app_test
 
 import (

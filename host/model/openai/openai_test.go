@@ -1,3 +1,5 @@
+// Over 500 lines: what each kind of server says stands beside what is made of it.
+
 package openai
 
 import (
