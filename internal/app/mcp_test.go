@@ -221,7 +221,8 @@ func TestRootsThroughTheGate(t *testing.T) {
 	}
 	always := &answerer{answer: host.Answer{Allow: true, Scope: host.Project}}
 	a = open(always, "")
-	if !told(a, web) || !told(a, web) || !told(open(no, ""), web) || len(always.asked) != 1 || len(no.asked) != 2 {
+	first := told(a, web)
+	if again := told(a, web); !first || !again || !told(open(no, ""), web) || len(always.asked) != 1 || len(no.asked) != 2 {
 		t.Errorf("asked %d and %d times", len(always.asked), len(no.asked)-2)
 	}
 	a = open(no, "[tools]\ndeny = [\"mcp__near__list_roots\", \"mcp__web__*\"]\n")
