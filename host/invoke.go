@@ -107,9 +107,12 @@ type outcome struct {
 }
 
 // call runs the tool, and leaves it behind if it does not mind its context. One
-// that does is run in place: a goroutine of its own would wake two threads.
+// that says it does runs in place: a goroutine of its own would wake two threads.
 func (r *Registry) call(ctx context.Context, e *entry, t *trial) abi.Result {
 	c := t.guarded()
+	if later := c.Later; later != nil {
+		c.Later = func(f func()) { later(func() { r.leftover(e, f) }) }
+	}
 	if i, ok := e.tool.(Interruptible); ok && i.Interruptible() {
 		return result(ctx, e.spec, r.run(ctx, e, c))
 	}
@@ -135,13 +138,28 @@ func (r *Registry) run(ctx context.Context, e *entry, c Call) (o outcome) {
 	defer func() {
 		if p := recover(); p != nil {
 			o = outcome{err: panicError{p}}
-			if r.opt.Log != nil {
-				r.opt.Log.Error("a tool panicked", "tool", e.spec.Name, "panic", p, "stack", string(debug.Stack()))
-			}
+			r.panicked(e, p)
 		}
 	}()
 	o.res, o.err = e.tool.Call(ctx, c)
 	return o
+}
+
+// leftover does what a call left to do. The answer has gone, so a panic can
+// only be told to the log; it ends nothing else.
+func (r *Registry) leftover(e *entry, f func()) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.panicked(e, p)
+		}
+	}()
+	f()
+}
+
+func (r *Registry) panicked(e *entry, p any) {
+	if r.opt.Log != nil {
+		r.opt.Log.Error("a tool panicked", "tool", e.spec.Name, "panic", p, "stack", string(debug.Stack()))
+	}
 }
 
 // result turns what a tool returned into a Result.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"strings"
 	"testing"
@@ -335,5 +336,20 @@ func TestReceiptLater(t *testing.T) {
 	}
 	if left[0](); len(got) != 1 {
 		t.Error("the receipt is lost")
+	}
+}
+
+// TestPanicLater: what panics behind an answer ends nobody.
+func TestPanicLater(t *testing.T) {
+	f := builtin("Read")
+	f.call = func(_ context.Context, c Call) (abi.Result, error) {
+		c.Later(func() { panic("boom") })
+		return abi.Text("ok"), nil
+	}
+	var log strings.Builder
+	r := registry(t, Options{Log: slog.New(slog.NewTextHandler(&log, nil))}, f)
+	res := r.Invoke(t.Context(), Call{Tool: "Read", Later: func(f func()) { f() }})
+	if res.IsError || !strings.Contains(log.String(), "boom") {
+		t.Errorf("%q, log %q", res.Text(), log.String())
 	}
 }

@@ -347,7 +347,7 @@ func TestLinksToSkillsThatAreKnown(t *testing.T) {
 	b.put(b.ws, ".elfhost/skills/a/SKILL.md", "---\nname: a\ndescription: d\n---\nx")
 	b.put(b.ws, ".elfhost/skills/group/b/SKILL.md", "---\nname: b\ndescription: d\n---\nx")
 	if err := os.Symlink(".", filepath.Join(b.ws, ".elfhost/skills/loop")); err != nil {
-		t.Skip(err)
+		t.Skip("links cannot be made here: ", err)
 	}
 	if err := os.Symlink("a", filepath.Join(b.ws, ".elfhost/skills/also")); err != nil {
 		t.Fatal(err)
