@@ -179,7 +179,7 @@ func failed(res abi.Result, notes ...string) abi.Result {
 // answer stays what the tool wrote; after an error the hint is the last line.
 func finish(res abi.Result, lines []string) abi.Result {
 	if res.IsError {
-		lines = append(lines, retryHint)
+		lines = append(lines, RetryHint)
 	}
 	if len(lines) > 0 {
 		res.Content = append(res.Content, abi.TextBlock(strings.Join(lines, "\n")))

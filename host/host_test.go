@@ -106,7 +106,7 @@ func allowed(t testing.TB, r *Registry, tool, args string) {
 func refusedWith(t testing.TB, r *Registry, tool, args, want string) {
 	t.Helper()
 	res := call(t, r, tool, args)
-	if !res.IsError || !strings.Contains(res.Text(), want) || !strings.HasSuffix(res.Text(), "\n"+retryHint) {
+	if !res.IsError || !strings.Contains(res.Text(), want) || !strings.HasSuffix(res.Text(), "\n"+RetryHint) {
 		t.Errorf("%s %s: %q, want %q", tool, args, res.Text(), want)
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/elfhost/elfhost/abi"
 )
 
-// retryHint is the last line of every failure, word for word from the
+// RetryHint is the last line of every failure, word for word from the
 // specification of the tools.
-const retryHint = "[Analyze the error above and try a different approach.]"
+const RetryHint = "[Analyze the error above and try a different approach.]"
 
 // defaultDepth bounds calls of tools by plugins within calls.
 const defaultDepth = 4
@@ -29,7 +29,7 @@ func (p panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }
 // Invoke calls a tool: the one door. It finds the tool, repairs and checks the
 // arguments, asks the gate, calls, and cuts what is too long. It always
 // returns a Result; every failure, a refusal too, is one with IsError whose
-// last line is retryHint. It returns soon after ctx ends, even if the tool
+// last line is RetryHint. It returns soon after ctx ends, even if the tool
 // does not.
 func (r *Registry) Invoke(ctx context.Context, c Call) abi.Result {
 	ctx, clock := within(ctx, c.Caller.Plugin != "")

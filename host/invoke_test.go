@@ -96,7 +96,7 @@ func TestL02CancelText(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-started; cancel() }()
 	res := r.Invoke(ctx, Call{Tool: "Notify"})
-	if !res.IsError || !strings.Contains(res.Text(), "interrupted while it ran. It may have had effects") || lastLine(res) != retryHint {
+	if !res.IsError || !strings.Contains(res.Text(), "interrupted while it ran. It may have had effects") || lastLine(res) != RetryHint {
 		t.Errorf("%q", res.Text())
 	}
 	if res := r.Invoke(ctx, Call{Tool: "Notify"}); !strings.Contains(res.Text(), "before it began. Nothing was done") {

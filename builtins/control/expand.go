@@ -146,11 +146,8 @@ func (x *expander) run(ctx context.Context, line string) (string, error) {
 	case res.IsError:
 		x.note("The shell line %q failed; what it said stands in its place.", clip(line, 200))
 	}
-	return strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(res.Text()), retryHint)), nil
+	return strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(res.Text()), host.RetryHint)), nil // it has no place within a prompt
 }
-
-// retryHint ends the text of a failed call; it has no place within a prompt.
-const retryHint = "[Analyze the error above and try a different approach.]"
 
 // script is a line with its arguments as the shell's own variables: whatever
 // is in them, the shell takes it for a value.

@@ -17,9 +17,6 @@ import (
 // a broken one has thousands.
 const maxCalls = 64
 
-// retryHint ends the text of a failure, as it does in the registry.
-const retryHint = "[Analyze the error above and try a different approach.]"
-
 // grace is how long a cancelled call may take to end by itself, before it is
 // given up and its session goes on without it.
 const grace = 3 * time.Second
@@ -156,7 +153,7 @@ func (b *batch) one(ctx context.Context, c model.Call, cut bool) {
 		complaint = "There are no tools in this conversation. Answer in words."
 	}
 	if complaint != "" {
-		b.finish(ctx, c, abi.Errorf("%s\n%s", complaint, retryHint), Failed, nil)
+		b.finish(ctx, c, abi.Errorf("%s\n%s", complaint, host.RetryHint), Failed, nil)
 		return
 	}
 	if !b.begin(ctx, c) {

@@ -290,10 +290,9 @@ func (r recorded) Call(_ context.Context, c host.Call) (abi.Result, error) {
 
 // bare is a result without what the registry adds to a failure.
 func bare(r abi.Result) string {
-	const hint = "[Analyze the error above and try a different approach.]"
 	for r.IsError && len(r.Content) > 0 {
 		last := r.Content[len(r.Content)-1]
-		cut, found := strings.CutSuffix(last.Text, hint)
+		cut, found := strings.CutSuffix(last.Text, host.RetryHint)
 		if last.Type != abi.TypeText || !found {
 			break
 		}

@@ -3,7 +3,6 @@ package mcp
 import (
 	"encoding/json"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -52,19 +51,7 @@ func (l *link) keepLast(failure error) {
 	}
 	slices.Sort(now.Held)
 	now.Held = now.Held[:min(len(now.Held), 100)]
-	b, err := json.Marshal(now)
-	if err == nil {
-		err = os.MkdirAll(l.c.opt.Pins, 0o700)
-	}
-	if err != nil {
-		return
-	}
-	tmp, err := os.CreateTemp(filepath.Dir(l.lastFile()), ".last-*")
-	if err != nil {
-		return // the next start tries again
-	}
-	_, err = tmp.Write(b)
-	if cerr := tmp.Close(); err != nil || cerr != nil || os.Rename(tmp.Name(), l.lastFile()) != nil {
-		_ = os.Remove(tmp.Name())
+	if b, err := json.Marshal(now); err == nil {
+		_ = keepFile(l.lastFile(), b) // the next start tries again
 	}
 }

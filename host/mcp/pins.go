@@ -69,10 +69,19 @@ func (l *link) writePins() error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(l.c.opt.Pins, 0o700); err != nil {
+	if err := keepFile(l.pinFile(), b); err != nil {
 		return err
 	}
-	tmp, err := os.CreateTemp(l.c.opt.Pins, ".pins-*")
+	l.torn = false
+	return nil
+}
+
+// keepFile puts a file in place whole, also after a power cut.
+func keepFile(name string, b []byte) error {
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return err
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(name), ".kept-*")
 	if err != nil {
 		return err
 	}
@@ -81,12 +90,10 @@ func (l *link) writePins() error {
 		err = tmp.Sync() // or the name may come to the disk before what it names
 	}
 	if err = errors.Join(err, tmp.Close()); err == nil {
-		err = os.Rename(tmp.Name(), l.pinFile())
+		err = os.Rename(tmp.Name(), name)
 	}
 	if err != nil {
 		_ = os.Remove(tmp.Name())
-		return err
 	}
-	l.torn = false
-	return nil
+	return err
 }

@@ -157,7 +157,7 @@ func attached(res abi.Result) []abi.Content {
 
 // plainError is a failure without the words that are for a model.
 func plainError(res abi.Result) string {
-	text := strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(res.Text()), "[Analyze the error above and try a different approach.]"))
+	text := strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(res.Text()), host.RetryHint))
 	return strings.TrimSuffix(text, ".")
 }
 
