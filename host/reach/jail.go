@@ -22,7 +22,6 @@ type jail struct {
 	Empty   []string
 	Network bool
 	Pids    int
-	Memory  int64
 }
 
 // bind makes a path of the host visible at the same place.
@@ -58,7 +57,7 @@ func systemBinds() []bind {
 // plan works out a jail. /tmp and the home folder are empty and private, the
 // rest is bound in.
 func plan(kind string, p Program, shown []bind) jail {
-	j := jail{Kind: kind, Argv: p.Argv, Env: p.Env, Dir: p.Dir, Network: p.Network, Pids: p.Pids, Memory: p.Memory}
+	j := jail{Kind: kind, Argv: p.Argv, Env: p.Env, Dir: p.Dir, Network: p.Network, Pids: p.Pids}
 	if j.Pids == 0 {
 		j.Pids = defaultPids
 	}

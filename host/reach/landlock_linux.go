@@ -48,7 +48,7 @@ func enterLandlock(j jail) error {
 	if err := os.Chdir(j.Dir); err != nil {
 		return err
 	}
-	if err := limit(j); err != nil {
+	if err := withoutCore(); err != nil {
 		return err
 	}
 	// Root's capabilities would look into other processes past Landlock.

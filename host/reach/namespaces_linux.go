@@ -38,7 +38,7 @@ func enterNamespaces(j jail) (int, error) {
 	if err := renounce(); err != nil {
 		return 0, fmt.Errorf("giving up capabilities: %w", err)
 	}
-	if err := limit(j); err != nil {
+	if err := withoutCore(); err != nil {
 		return 0, err
 	}
 	// Caught, not ignored: what is ignored here would be ignored by the program.
@@ -288,16 +288,10 @@ func renounce() error {
 	return unix.Capset(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &none[0])
 }
 
-// limit sets resource limits, which the program inherits.
-func limit(j jail) error {
+// withoutCore keeps the program's memory out of files when it crashes.
+func withoutCore() error {
 	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
-		return err
-	}
-	if j.Memory > 0 {
-		m := uint64(j.Memory)
-		if err := unix.Setrlimit(unix.RLIMIT_AS, &unix.Rlimit{Cur: m, Max: m}); err != nil {
-			return fmt.Errorf("limiting memory: %w", err)
-		}
+		return fmt.Errorf("forbidding core files: %w", err)
 	}
 	return nil
 }

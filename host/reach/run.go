@@ -60,8 +60,7 @@ type Program struct {
 	Write, Read []string
 	ReadOnly    bool
 	Network     bool
-	Pids        int   // processes at once; 0 is 256 (Linux: counted every few ms)
-	Memory      int64 // bytes of address space of each process; 0: none; needs a sandbox
+	Pids        int // processes at once; 0 is 256 (Linux: counted every few ms)
 }
 
 // Exit is how a program ended.
