@@ -187,3 +187,18 @@ func TestPath(t *testing.T) {
 		}
 	}
 }
+
+// TestPathOfAName: what a model names stays in the workspace; virtual paths stay as they are.
+func TestPathOfAName(t *testing.T) {
+	h := pdktest.New(t)
+	for name, want := range map[string]string{
+		"a.txt": "/ws/a.txt", "./d/../a.txt": "/ws/a.txt", "../../etc/passwd": "/ws/etc/passwd", "": "/ws", "/ws/a.txt": "/ws/a.txt", "/etc/passwd": "/etc/passwd",
+	} {
+		if got := pdk.Path(context.Background(), name); got != want {
+			t.Errorf("%q is %q, not %q", name, got, want)
+		}
+		if got := pdk.Path(h.Context(), name); got != h.Path(want) {
+			t.Errorf("%q is %q on the test's host, not %q", name, got, h.Path(want))
+		}
+	}
+}

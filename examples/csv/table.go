@@ -10,7 +10,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,7 +36,7 @@ type table struct {
 }
 
 func open(ctx context.Context, in source) (*table, error) {
-	f, err := os.Open(pdk.Path(ctx, workspace(in.Path)))
+	f, err := os.Open(pdk.Path(ctx, in.Path))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, pdk.Failf("There is no file %q in the workspace.", in.Path)
@@ -193,15 +192,6 @@ func explain(err error) error {
 		return pdk.Failf("Line %d cannot be read: %v.", bad.Line, bad.Err)
 	}
 	return err
-}
-
-// workspace is the virtual path of a name: relative to the workspace, or below
-// /ws as it is.
-func workspace(name string) string {
-	if p := path.Clean(name); strings.HasPrefix(p, "/ws/") {
-		return p
-	}
-	return path.Join("/ws", path.Clean("/"+name))
 }
 
 // number reads a cell as a number. Infinities and NaN are text.

@@ -10,7 +10,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path"
 	"strings"
 	"unicode/utf8"
 
@@ -98,7 +97,7 @@ func read(ctx context.Context, s side, what string) (text []byte, name string, e
 	case s.Path == "" || s.Text != nil:
 		return nil, "", pdk.Failf("Give either path or text for %s.", what)
 	}
-	f, err := os.Open(pdk.Path(ctx, workspace(s.Path)))
+	f, err := os.Open(pdk.Path(ctx, s.Path))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, "", pdk.Failf("There is no file %q in the workspace.", s.Path)
@@ -123,15 +122,6 @@ func read(ctx context.Context, s side, what string) (text []byte, name string, e
 
 func tooLong(name string, n int64) error {
 	return pdk.Failf("%q has %d bytes; %d are compared at the most.", name, n, maxBytes)
-}
-
-// workspace is the virtual path of a name: relative to the workspace, or below
-// /ws as it is.
-func workspace(name string) string {
-	if p := path.Clean(name); strings.HasPrefix(p, "/ws/") {
-		return p
-	}
-	return path.Join("/ws", path.Clean("/"+name))
 }
 
 // squeeze makes texts alike that differ in white space inside lines.

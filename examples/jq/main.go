@@ -11,7 +11,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path"
 	"strings"
 
 	"github.com/itchyny/gojq"
@@ -112,7 +111,7 @@ func open(ctx context.Context, in args) (io.ReadCloser, error) {
 	case in.JSON != "":
 		return io.NopCloser(strings.NewReader(in.JSON)), nil
 	}
-	f, err := os.Open(pdk.Path(ctx, workspace(in.Path)))
+	f, err := os.Open(pdk.Path(ctx, in.Path))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, pdk.Failf("There is no file %q in the workspace.", in.Path)
@@ -133,15 +132,6 @@ func open(ctx context.Context, in args) (io.ReadCloser, error) {
 		return nil, err
 	}
 	return f, nil
-}
-
-// workspace is the virtual path of a name: relative to the workspace, or below
-// /ws as it is.
-func workspace(name string) string {
-	if p := path.Clean(name); strings.HasPrefix(p, "/ws/") {
-		return p
-	}
-	return path.Join("/ws", path.Clean("/"+name))
 }
 
 // decode reads the values, numbers as they are written.

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path"
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/pdk"
@@ -34,7 +33,7 @@ func count(ctx context.Context, in args) (answer, error) {
 	out := answer{Files: map[string]int{}}
 	for i, name := range in.Paths {
 		pdk.Progress(ctx, abi.Progress{Message: name, Done: float64(i), Total: float64(len(in.Paths))})
-		n, err := countFile(pdk.Path(ctx, path.Join("/ws", name)), in.Unit)
+		n, err := countFile(pdk.Path(ctx, name), in.Unit)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return out, pdk.Failf("There is no file %q in the workspace.", name)
