@@ -9,7 +9,7 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/elfhost/elfhost/internal/config"
+	"github.com/elfhost/elfhost/internal/config/manifest"
 	"github.com/elfhost/elfhost/internal/plugintest"
 	"github.com/elfhost/elfhost/plugins"
 )
@@ -35,9 +35,9 @@ func TestBundlesAreUpToDate(t *testing.T) {
 			if err != nil || string(source) != string(b.Manifest) {
 				t.Errorf("elf.toml differs: make plugins (%v)", err)
 			}
-			manifest, err := config.ReadManifest(b.Manifest, m)
-			if err != nil || manifest.Name != b.Name {
-				t.Errorf("manifest %+v, %v", manifest, err)
+			got, err := manifest.Read(b.Manifest, m)
+			if err != nil || got.Name != b.Name {
+				t.Errorf("manifest %+v, %v", got, err)
 			}
 			wasm := plugintest.Build(t, dir)
 			if sum := sha256.Sum256(wasm); hex.EncodeToString(sum[:]) != b.Digest {

@@ -11,6 +11,7 @@ import (
 	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/internal/app"
 	"github.com/elfhost/elfhost/internal/config"
+	"github.com/elfhost/elfhost/internal/config/granted"
 	"github.com/elfhost/elfhost/internal/fault"
 	"github.com/elfhost/elfhost/internal/term"
 )
@@ -149,7 +150,7 @@ func grantList(s streams) *cobra.Command {
 				rows = append(rows, held{Plugin: g.Plugin, Grant: g.Grant.String(), From: g.Grant.Where})
 			}
 			for _, file := range []string{a.Paths.ProjectGrants(a.Dir), a.Paths.UserGrants()} {
-				have, err := config.ReadGrants(file, "")
+				have, err := granted.Read(file, "")
 				if err != nil {
 					return fault.Wrap("E1002", "", err)
 				}

@@ -16,7 +16,7 @@ import (
 	"github.com/elfhost/elfhost/host/foreign/ironclaw"
 	"github.com/elfhost/elfhost/host/policy"
 	"github.com/elfhost/elfhost/host/sandbox"
-	"github.com/elfhost/elfhost/internal/config"
+	"github.com/elfhost/elfhost/internal/config/manifest"
 	"github.com/elfhost/elfhost/internal/fault"
 	"github.com/elfhost/elfhost/internal/term"
 )
@@ -121,7 +121,7 @@ func look(name string) (*foreign.Found, *abi.Manifest, error) {
 		return nil, nil, fault.New("E1302", "", "%q is not a regular file", toml)
 	}
 	if b, err := os.ReadFile(toml); err == nil {
-		if m, err = config.ReadManifest(b, toml); err != nil {
+		if m, err = manifest.Read(b, toml); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -102,7 +102,7 @@ func (o loginFlags) login(ctx context.Context, s streams, a *app.App, server mcp
 	}
 	defer l.Close()
 	opt.Redirect = "http://" + l.Addr().String() + "/callback"
-	run, err := mcp.BeginLogin(ctx, server, web, opt)
+	run, err := server.Login(ctx, web, opt)
 	if err != nil {
 		return fault.Wrap("E1310", "", a.Secrets.Scrub.Error(err))
 	}

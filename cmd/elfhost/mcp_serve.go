@@ -117,16 +117,12 @@ func (f *serveFlags) reachable(a *app.App) error {
 }
 
 func (f *serveFlags) listen(ctx context.Context, s streams, b *mcp.Bridge, token string) error {
-	h, err := b.Handler(mcp.HTTPOptions{Token: token, Hosts: f.hosts, Origins: f.origins})
-	if err != nil {
-		return err
-	}
 	l, err := net.Listen("tcp", f.http)
 	if err != nil {
 		return fault.New("E1001", "another program may listen there: choose another port", "listening on %s: %w", f.http, err)
 	}
 	fmt.Fprintf(s.err, "elfhost: serving http://%s/mcp\n", l.Addr())
-	return mcp.ListenAndServe(ctx, l, h)
+	return b.Listen(ctx, l, mcp.HTTPOptions{Token: token, Hosts: f.hosts, Origins: f.origins})
 }
 
 // token is what clients have to bring. One that is made is shown once.

@@ -15,6 +15,7 @@ import (
 	"github.com/elfhost/elfhost/host/sandbox"
 	"github.com/elfhost/elfhost/internal/app"
 	"github.com/elfhost/elfhost/internal/config"
+	"github.com/elfhost/elfhost/internal/config/manifest"
 	"github.com/elfhost/elfhost/internal/fault"
 	"github.com/elfhost/elfhost/internal/kit"
 	"github.com/elfhost/elfhost/internal/term"
@@ -119,7 +120,7 @@ func (d *dev) round(ctx context.Context) error {
 
 // keep tells the sessions, once for each build.
 func (d *dev) keep(pkg sandbox.Package) error {
-	id := pkg.Digest + config.NeedsHash(pkg.Manifest.Needs)
+	id := pkg.Digest + manifest.NeedsHash(pkg.Manifest.Needs)
 	if d.last == id {
 		return nil
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/elfhost/elfhost/host/policy"
 	"github.com/elfhost/elfhost/host/policy/packages"
 	"github.com/elfhost/elfhost/internal/app"
-	"github.com/elfhost/elfhost/internal/config"
+	"github.com/elfhost/elfhost/internal/config/manifest"
 	"github.com/elfhost/elfhost/internal/fault"
 	"github.com/elfhost/elfhost/internal/term"
 	"github.com/elfhost/elfhost/skillhub"
@@ -247,7 +247,7 @@ func factsOfPath(ctx context.Context, name string) (packages.Facts, error) {
 	if !st.IsDir() {
 		return factsOfArchive(ctx, name)
 	}
-	m, err := config.ReadManifestFile(filepath.Join(name, "elf.toml"))
+	m, err := manifest.ReadFile(filepath.Join(name, "elf.toml"))
 	if err != nil {
 		return packages.Facts{}, fault.Wrap("E1302", "", err)
 	}

@@ -25,7 +25,7 @@ type Loop struct {
 	Model   model.Model
 	Info    model.Info // of Model; Window bounds the context, 0: not known
 	Tools   *host.Registry
-	System  string      // see Prompt
+	System  string      // see Surroundings.Prompt
 	Format  host.Format // of the tools' schemas, as the provider wants it; default FormatAnthropic, which most take
 	Agent   string      // the name that calls carry; "" for the main agent
 	Limits  Limits

@@ -279,7 +279,7 @@ func TestL01Mend(t *testing.T) {
 		if err := model.Check(messages); err == nil {
 			t.Errorf("%s: is not broken", name)
 		}
-		fixed := Mend(messages)
+		fixed := mend(messages)
 		if err := model.Check(fixed); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

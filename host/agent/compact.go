@@ -206,10 +206,11 @@ func (l *Loop) minutes(ctx context.Context, messages []model.Message, room int64
 		if m.most > 0 {
 			m.most = min(m.most, max(1024, room/4), longestMinutes)
 		}
-		turn, cerr := model.Complete(ctx, l.Retry.Wrap(m.Model), model.Request{
+		var turn model.Turn
+		cerr := turn.Read(l.Retry.Wrap(m.Model).Stream(ctx, model.Request{
 			System: string(system), NoCache: true, MaxTokens: m.most,
 			Messages: []model.Message{model.User(abi.TextBlock(record + "\n\nWrite the minutes of the conversation above."))},
-		})
+		}))
 		used = used.Plus(turn.Usage)
 		text := strings.TrimSpace(turn.Message.Text())
 		switch {
@@ -367,9 +368,10 @@ func (l *Loop) Title(ctx context.Context, s *Session) (string, error) {
 	if l.Compact.Model != nil {
 		m, price = l.Compact.Model, l.Compact.Price
 	}
-	turn, err := model.Complete(ctx, l.Retry.Wrap(m), model.Request{
+	var turn model.Turn
+	err = turn.Read(l.Retry.Wrap(m).Stream(ctx, model.Request{
 		System: string(system), NoCache: true, MaxTokens: 1024, Messages: []model.Message{model.User(abi.TextBlock(narrate(s.Messages(), 8<<10)))},
-	})
+	}))
 	used := Usage{Usage: turn.Usage}
 	if price != nil {
 		used.Cost = price.Cost(turn.Usage)

@@ -17,7 +17,6 @@ type Event struct {
 	Result   *abi.Result      `json:"result,omitempty"`
 	Receipts []abi.Receipt    `json:"receipts,omitempty"`
 	Progress *abi.Progress    `json:"progress,omitempty"`
-	Ask      *host.Ask        `json:"-"`
 	Denied   *host.Denied     `json:"-"`
 	Retry    *model.Again     `json:"-"`
 	Rate     *model.RateLimit `json:"-"`
@@ -41,8 +40,6 @@ const (
 	KindRetry    Kind = "retry"    // the request failed and is sent again; pieces of this step are void
 	KindStart    Kind = "start"    // Call enters its tool
 	KindProgress Kind = "progress" // of Call
-	KindAsk      Kind = "ask"      // a person is asked, about Call
-	KindAnswered Kind = "answered" // and has answered
 	KindDenied   Kind = "denied"   // Call, or something inside it, was refused: Denied says what would allow it
 	KindFinish   Kind = "finish"   // Call has its Result, with Receipts
 	KindSteer    Kind = "steer"    // a queued message of the person, Text, is now in the conversation

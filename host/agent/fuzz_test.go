@@ -34,11 +34,11 @@ func FuzzMend(f *testing.F) {
 		if json.Unmarshal(raw, &messages) != nil {
 			return
 		}
-		fixed := Mend(messages)
+		fixed := mend(messages)
 		if err := model.Check(fixed); err != nil {
 			t.Fatalf("%s: %v", raw, err)
 		}
-		again := Mend(fixed)
+		again := mend(fixed)
 		a, _ := json.Marshal(fixed)
 		b, _ := json.Marshal(again)
 		if string(a) != string(b) {

@@ -40,7 +40,7 @@ const maxInstructions = 64 << 10
 
 // Prompt makes the system prompt. The same surroundings give the same text,
 // so that a provider's cache holds: Date is told by the day.
-func Prompt(s Surroundings) (string, error) {
+func (s Surroundings) Prompt() (string, error) {
 	t, err := template.ParseFS(prompts, "prompts/system.md")
 	if err != nil {
 		return "", fmt.Errorf("reading the system prompt: %w", err)

@@ -61,13 +61,13 @@ func Resume(id string, j Journal, records []Record) (*Session, error) {
 		}
 	}
 	if !sound(s.messages) {
-		s.messages = Mend(s.messages)
+		s.messages = mend(s.messages)
 		s.rename()
 	}
 	return s, nil
 }
 
-// sound reports a transcript that Mend would leave as it is: that is nearly
+// sound reports a transcript that mend would leave as it is: that is nearly
 // every one, and to see it takes a fraction of mending.
 func sound(messages []model.Message) bool {
 	for _, m := range messages {
@@ -117,11 +117,11 @@ func (s *Session) repair(c model.Call, began, looks bool) model.CallResult {
 	return model.CallResult{ID: c.ID, Name: c.Name, Result: res}
 }
 
-// Mend puts a transcript into the form that every provider accepts (see
+// mend puts a transcript into the form that every provider accepts (see
 // model.Check), whatever wrote it: empty messages go, results move behind
 // their calls, missing ones are made, stray and second ones are dropped, and
 // calls without an ID, or with one that was used before, get a new one.
-func Mend(messages []model.Message) []model.Message {
+func mend(messages []model.Message) []model.Message {
 	results := map[string][]model.CallResult{}
 	for _, m := range messages {
 		for _, b := range m.Blocks {

@@ -76,15 +76,3 @@ func Tools(ctx context.Context) *host.Registry {
 	}
 	return nil
 }
-
-// Announce makes questions visible as events around an approver, for front
-// ends that are not the approver themselves.
-func Announce(a host.Approver) host.Approver { return announcer{a} }
-
-type announcer struct{ host.Approver }
-
-func (a announcer) Approve(ctx context.Context, q host.Ask) (host.Answer, error) {
-	Emit(ctx, Event{Kind: KindAsk, Ask: &q})
-	defer Emit(ctx, Event{Kind: KindAnswered, Ask: &q})
-	return a.Approver.Approve(ctx, q)
-}

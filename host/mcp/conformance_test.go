@@ -438,7 +438,7 @@ func advertised(reg *host.Registry, echo string) (json.RawMessage, bool) {
 // headless logs in as a browser would whose person says yes.
 func headless(ctx context.Context, s Server) error {
 	plain := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	l, err := BeginLogin(ctx, s, plain, LoginOptions{Redirect: "http://127.0.0.1:45678/callback"})
+	l, err := s.Login(ctx, plain, LoginOptions{Redirect: "http://127.0.0.1:45678/callback"})
 	if err != nil {
 		return err
 	}

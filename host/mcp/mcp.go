@@ -50,7 +50,7 @@ type Server struct {
 	Identity string
 	// Shown is the command line or URL for persons, without secrets.
 	Shown string
-	// Tokens keeps what Login got, by the server's name. Nil: no OAuth.
+	// Tokens keeps what a Login got, by the server's name. Nil: no OAuth.
 	Tokens reach.SecretStore
 	// Renew gives the rights to renew a log-in at the token endpoint that gave
 	// it. Nil: an expired one has ended.
@@ -330,13 +330,5 @@ func (c *Client) linkOf(tool string) *link {
 func (c *Client) log(server, level, text string) {
 	if c.opt.Log != nil {
 		c.opt.Log(server, level, text)
-	}
-}
-
-// Of is a filter for Registry.Filter: the tools of these MCP servers alone,
-// beside everything that is no MCP tool. An agent's mcpServerIds.
-func Of(servers []string) func(host.Spec) bool {
-	return func(s host.Spec) bool {
-		return s.Origin.Source != host.MCP || slices.ContainsFunc(servers, func(n string) bool { return strings.EqualFold(n, s.Origin.Name) })
 	}
 }

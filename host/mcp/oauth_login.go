@@ -45,9 +45,9 @@ type Login struct {
 	redirect        string
 }
 
-// BeginLogin finds the authorization server of s and registers with it. web
-// must reach that too, which is often on another host, and follow no redirects.
-func BeginLogin(ctx context.Context, s Server, web *http.Client, o LoginOptions) (*Login, error) {
+// Login begins a log-in: it finds the authorization server and registers with it.
+// web must reach that too, which is often on another host, and follow no redirects.
+func (s Server) Login(ctx context.Context, web *http.Client, o LoginOptions) (*Login, error) {
 	if s.URL == "" || s.Tokens == nil {
 		return nil, fmt.Errorf("the MCP server %q has no URL to log in to", s.Name)
 	}

@@ -165,7 +165,7 @@ func (g *guarded) login(s Server, o LoginOptions) error {
 	if o.Redirect == "" {
 		o.Redirect = "http://127.0.0.1:45678/callback"
 	}
-	l, err := BeginLogin(context.Background(), s, g.web(), o)
+	l, err := s.Login(context.Background(), g.web(), o)
 	if err != nil {
 		return err
 	}
@@ -368,7 +368,7 @@ func TestHostileAuthorization(t *testing.T) {
 	}
 	g := newGuarded(t)
 	for _, at := range []string{"http://evil.test/callback", "https://127.0.0.1:1/callback", "myapp://x", "http://10.0.0.1:1/callback"} {
-		if _, err := BeginLogin(context.Background(), g.server(t, new([]string)), g.web(), LoginOptions{Redirect: at}); err == nil {
+		if _, err := g.server(t, new([]string)).Login(context.Background(), g.web(), LoginOptions{Redirect: at}); err == nil {
 			t.Errorf("the browser may come back to %s", at)
 		}
 	}

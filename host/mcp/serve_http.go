@@ -216,9 +216,13 @@ func (g *guard) refuse(w http.ResponseWriter, status int, why string) {
 	http.Error(w, why, status)
 }
 
-// ListenAndServe serves h on l until ctx ends, then lets requests that run end
-// within a moment, and closes what is left.
-func ListenAndServe(ctx context.Context, l net.Listener, h http.Handler) error {
+// Listen serves Handler on l, which it closes, until ctx ends; then it lets
+// requests that run end within a moment, and closes what is left.
+func (b *Bridge) Listen(ctx context.Context, l net.Listener, o HTTPOptions) error {
+	h, err := b.Handler(o)
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
 	base, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	srv := &http.Server{
@@ -237,7 +241,7 @@ func ListenAndServe(ctx context.Context, l net.Listener, h http.Handler) error {
 	// Streams do not end by themselves.
 	timer := time.AfterFunc(time.Second, stop)
 	defer timer.Stop()
-	err := srv.Shutdown(grace)
+	err = srv.Shutdown(grace)
 	if err != nil {
 		err = errors.Join(err, srv.Close())
 	}

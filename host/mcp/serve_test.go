@@ -433,14 +433,13 @@ func TestSealedState(t *testing.T) {
 
 func TestServeHTTPEndsWithItsContext(t *testing.T) {
 	b, _ := bridge(t)
-	h, _ := b.Handler(HTTPOptions{Token: "letmein"})
 	l, err := listen()
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- ListenAndServe(ctx, l, h) }()
+	go func() { done <- b.Listen(ctx, l, HTTPOptions{Token: "letmein"}) }()
 	url := "http://" + l.Addr().String()
 	c := httpClient(t, url, true)
 	// A stream that never ends by itself.

@@ -11,7 +11,6 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
-	"strings"
 
 	"github.com/elfhost/elfhost/abi"
 )
@@ -80,15 +79,6 @@ type Search struct {
 	MaxUses int      // of one answer; zero: the provider's default
 	Allowed []string // domains; empty: all
 	Blocked []string
-}
-
-// SplitName parts "provider/id"; the id may hold further slashes, as
-// OpenRouter's do. Without a slash the provider is empty.
-func SplitName(name string) (provider, id string) {
-	if p, rest, ok := strings.Cut(name, "/"); ok {
-		return p, rest
-	}
-	return "", name
 }
 
 // User makes a message of a person.

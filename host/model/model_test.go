@@ -91,7 +91,8 @@ func TestRetry(t *testing.T) {
 	} {
 		f := &failing{errs: c.errs}
 		begin := time.Now()
-		turn, err := Complete(context.Background(), Retry{Attempts: 3, First: time.Millisecond}.Wrap(f), Request{})
+		var turn Turn
+		err := turn.Read(Retry{Attempts: 3, First: time.Millisecond}.Wrap(f).Stream(context.Background(), Request{}))
 		if !errors.Is(err, c.want) && (err != nil || c.want != nil) || f.n != c.n || time.Since(begin) < c.min {
 			t.Errorf("%s: %v after %d attempts, %s", name, err, f.n, time.Since(begin))
 		}
@@ -101,18 +102,8 @@ func TestRetry(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	time.AfterFunc(20*time.Millisecond, cancel)
-	_, err := Complete(ctx, Retry{First: time.Hour, Longest: time.Hour}.Wrap(&failing{errs: []error{again, again}}), Request{})
+	err := new(Turn).Read(Retry{First: time.Hour, Longest: time.Hour}.Wrap(&failing{errs: []error{again, again}}).Stream(ctx, Request{}))
 	if !errors.Is(err, ErrCancelled) {
 		t.Errorf("cancelled while it waits: %v", err)
-	}
-}
-
-func TestSplitName(t *testing.T) {
-	for in, want := range map[string][2]string{
-		"anthropic/claude": {"anthropic", "claude"}, "openrouter/a/b": {"openrouter", "a/b"}, "claude": {"", "claude"},
-	} {
-		if p, id := SplitName(in); p != want[0] || id != want[1] {
-			t.Errorf("%s: %q %q", in, p, id)
-		}
 	}
 }

@@ -1,7 +1,7 @@
 package model
 
 import (
-	"context"
+	"iter"
 	"strings"
 
 	"github.com/elfhost/elfhost/abi"
@@ -67,17 +67,16 @@ func (t *Turn) Partial() (m Message, ok bool) {
 	return m, len(m.Blocks) > 0
 }
 
-// Complete asks for one answer and waits for it.
-func Complete(ctx context.Context, m Model, r Request) (*Turn, error) {
-	t := &Turn{}
-	for e, err := range m.Stream(ctx, r) {
+// Read takes what Model.Stream gives, to its end.
+func (t *Turn) Read(answer iter.Seq2[Event, error]) error {
+	for e, err := range answer {
 		if err != nil {
-			return t, err
+			return err
 		}
 		t.Add(e)
 	}
 	if t.Stop == "" {
-		return t, &Error{Code: ErrTruncated}
+		return &Error{Code: ErrTruncated}
 	}
-	return t, nil
+	return nil
 }

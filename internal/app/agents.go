@@ -13,7 +13,6 @@ import (
 	"github.com/elfhost/elfhost/builtins/files"
 	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/agent"
-	"github.com/elfhost/elfhost/host/model"
 	"github.com/elfhost/elfhost/host/policy"
 	"github.com/elfhost/elfhost/host/reach"
 	"github.com/elfhost/elfhost/internal/config"
@@ -66,7 +65,7 @@ func (a *App) openChild(ctx context.Context, parent *agent.Loop, s agent.Spawn) 
 			return nil, err
 		}
 		l.Compact.Window = 0
-		if provider, _ := model.SplitName(m.Name); a.isLocal(provider) {
+		if provider, _ := splitModel(m.Name); a.isLocal(provider) {
 			l.Compact.Window = localWindow
 		}
 		l.Model, l.Info, l.Price, l.Format, l.Search = m.Model, m.Info, m.Price, m.Format, a.nativeSearch(m)

@@ -12,6 +12,8 @@ import (
 
 	"github.com/elfhost/elfhost/host/sandbox"
 	"github.com/elfhost/elfhost/internal/config"
+	"github.com/elfhost/elfhost/internal/config/granted"
+	"github.com/elfhost/elfhost/internal/config/manifest"
 )
 
 // builds are what `elfhost plugin dev` made of a folder, as long as its needs
@@ -55,7 +57,7 @@ func KeepBuild(p config.Paths, folder string, pkg sandbox.Package) (again bool, 
 		return false, err
 	}
 	m := pkg.Manifest
-	next := builds{Folder: real, Publisher: m.Publisher, Name: m.Name, Needs: config.NeedsHash(m.Needs)}
+	next := builds{Folder: real, Publisher: m.Publisher, Name: m.Name, Needs: manifest.NeedsHash(m.Needs)}
 	had, err := readBuilds(file)
 	if err != nil {
 		return false, err
@@ -109,8 +111,8 @@ func (b builds) latest() string {
 
 // family lists the keys whose grants count for a plugin: its own, and those of
 // the other builds that the same person made of the same folder.
-func (a *App) family(k config.PluginKey) []config.PluginKey {
-	out := []config.PluginKey{k}
+func (a *App) family(k granted.Key) []granted.Key {
+	out := []granted.Key{k}
 	for _, p := range a.packs() {
 		if p.folder == "" || p.key() != k {
 			continue

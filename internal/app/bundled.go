@@ -11,7 +11,7 @@ import (
 	"github.com/elfhost/elfhost/host/model/gemini"
 	"github.com/elfhost/elfhost/host/model/openai"
 	"github.com/elfhost/elfhost/host/policy"
-	"github.com/elfhost/elfhost/internal/config"
+	"github.com/elfhost/elfhost/internal/config/granted"
 )
 
 // bundledGrants are what this installation gives to the plugins that it ships,
@@ -48,7 +48,7 @@ const installation = "this installation"
 
 // installed are the grants that a bundled plugin comes with, and the address
 // of the search service that a person configured.
-func (a *App) installed(k config.PluginKey) []policy.Grant {
+func (a *App) installed(k granted.Key) []policy.Grant {
 	packs := a.packs()
 	i := slices.IndexFunc(packs, func(p pack) bool { return p.bundled && p.key() == k })
 	if i < 0 {
@@ -106,7 +106,7 @@ func (a *App) nativeSearch(c Chosen) *model.Search {
 // searches reports models of vendors that have a search of their own. A server
 // of somebody else's that speaks their protocol has none that we know of.
 func (a *App) searches(name string) bool {
-	provider, id := model.SplitName(name)
+	provider, id := splitModel(name)
 	if !a.priced(provider) {
 		return false
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 func (a *App) openAudit(context.Context) error {
-	key, err := AuditKey(a.Paths)
+	key, err := audit.Key(AuditKeyFile(a.Paths))
 	if err != nil {
 		return fault.Wrap("E1501", checksFolders, err)
 	}
@@ -130,11 +130,7 @@ func (a *App) KeepGrant(what string) {
 	}
 }
 
-// AuditKey reads the key that the audit log is verified with; at its first use
-// it is made.
-func AuditKey(p config.Paths) ([]byte, error) { return audit.Key(AuditKeyFile(p)) }
-
-// AuditKeyFile is where that key lies.
+// AuditKeyFile is where the key lies that the audit log is verified with.
 func AuditKeyFile(p config.Paths) string { return filepath.Join(p.State, "audit.key") }
 
 // AuditDir is where the audit log lies.

@@ -12,7 +12,7 @@ import (
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/policy"
-	"github.com/elfhost/elfhost/internal/config"
+	"github.com/elfhost/elfhost/internal/config/granted"
 	"github.com/elfhost/elfhost/internal/fault"
 )
 
@@ -33,15 +33,15 @@ type grantFile struct {
 	mu   sync.Mutex
 	mod  time.Time
 	size int64
-	have config.Granted
+	have granted.File
 }
 
-func (f *grantFile) read() (config.Granted, error) {
+func (f *grantFile) read() (granted.File, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	st, err := os.Stat(f.path)
 	if err != nil {
-		f.mod, f.size, f.have = time.Time{}, 0, config.Granted{}
+		f.mod, f.size, f.have = time.Time{}, 0, granted.File{}
 		if os.IsNotExist(err) {
 			err = nil
 		}
@@ -50,9 +50,9 @@ func (f *grantFile) read() (config.Granted, error) {
 	if st.ModTime().Equal(f.mod) && st.Size() == f.size {
 		return f.have, nil
 	}
-	g, err := config.ReadGrants(f.path, f.layer)
+	g, err := granted.Read(f.path, f.layer)
 	if err != nil {
-		return config.Granted{}, err
+		return granted.File{}, err
 	}
 	f.mod, f.size, f.have = st.ModTime(), st.Size(), g
 	return g, nil
@@ -131,11 +131,11 @@ func (g *grants) Remember(_ context.Context, r host.Rule) error {
 
 // Remember writes a rule or a grant to a grants.toml.
 func (a *App) Remember(file, layer string, r host.Rule) error {
-	return config.UpdateGrants(file, layer, func(have *config.Granted) error {
+	return granted.Update(file, layer, func(have *granted.File) error {
 		if r.Grant != nil {
 			key, ok := a.PluginKey(r.Plugin)
 			if s, tool := a.Registry.Spec(r.Plugin); !ok && tool && s.Origin.Source == host.Builtin {
-				key, ok = config.PluginKey{Name: r.Plugin}, true
+				key, ok = granted.Key{Name: r.Plugin}, true
 			}
 			if !ok {
 				return fault.New("E1304", "`elfhost plugin list` shows them", "there is no plugin %q here", r.Plugin)
@@ -147,21 +147,21 @@ func (a *App) Remember(file, layer string, r host.Rule) error {
 		if err != nil {
 			return err
 		}
-		have.AddRule(config.Answer{Rule: policy.Rule{Pattern: p, Effect: policy.Allow}, Plugin: r.Plugin})
+		have.AddRule(granted.Answer{Rule: policy.Rule{Pattern: p, Effect: policy.Allow}, Plugin: r.Plugin})
 		return nil
 	})
 }
 
 // PluginKey identifies a plugin of this session, by its name or the name of
 // one of its tools.
-func (a *App) PluginKey(name string) (config.PluginKey, bool) {
+func (a *App) PluginKey(name string) (granted.Key, bool) {
 	for _, p := range a.packs() {
 		named := func(t abi.ToolDecl) bool { return t.Name == name }
 		if p.manifest.Name == name || slices.ContainsFunc(p.tools, named) {
 			return p.key(), true
 		}
 	}
-	return config.PluginKey{}, false
+	return granted.Key{}, false
 }
 
 // granted is what persons, and for bundled plugins this installation, gave to
@@ -182,9 +182,9 @@ func (a *App) granted(o host.Origin) policy.Grants {
 
 // Grants lists what a plugin holds: the installation's own for a bundled one
 // less what a person took back, what is in the files, and what --allow adds.
-func (a *App) Grants(k config.PluginKey) []policy.Grant {
+func (a *App) Grants(k granted.Key) []policy.Grant {
 	var out []policy.Grant
-	var revoked []config.PluginGrant
+	var revoked []granted.Grant
 	family := a.family(k)
 	for _, f := range a.grants.files {
 		have, err := f.read()
@@ -199,8 +199,8 @@ func (a *App) Grants(k config.PluginKey) []policy.Grant {
 	}
 	out = append(out, a.lockGrants(k)...)
 	for _, g := range a.installed(k) {
-		taken := func(r config.PluginGrant) bool {
-			return r.PluginKey == k && r.Cap == g.Cap && (len(r.Scope) == 0 || slices.Equal(r.Scope, g.Scope))
+		taken := func(r granted.Grant) bool {
+			return r.Key == k && r.Cap == g.Cap && (len(r.Scope) == 0 || slices.Equal(r.Scope, g.Scope))
 		}
 		if !slices.ContainsFunc(revoked, taken) {
 			out = append(out, g)
@@ -227,10 +227,10 @@ func (a *App) Revoke(file, layer string, r host.Rule) ([]string, error) {
 
 func (a *App) revokeFile(file, layer string, r host.Rule) ([]string, error) {
 	var out []string
-	err := config.UpdateGrants(file, layer, func(have *config.Granted) error {
+	err := granted.Update(file, layer, func(have *granted.File) error {
 		out = nil
 		if r.Pattern != "" {
-			have.Rules = slices.DeleteFunc(have.Rules, func(x config.Answer) bool {
+			have.Rules = slices.DeleteFunc(have.Rules, func(x granted.Answer) bool {
 				hit := x.Pattern.String() == r.Pattern && x.Plugin == r.Plugin
 				if hit {
 					out = append(out, x.String())
@@ -253,7 +253,7 @@ func (a *App) revokeFile(file, layer string, r host.Rule) ([]string, error) {
 		}
 		for _, g := range a.installed(key) {
 			if r.Grant == nil || g.Cap == want.Cap && (len(want.Scope) == 0 || slices.Equal(g.Scope, want.Scope)) {
-				have.Revoked = append(have.Revoked, config.PluginGrant{PluginKey: key, Cap: g.Cap, Scope: g.Scope})
+				have.Revoked = append(have.Revoked, granted.Grant{Key: key, Cap: g.Cap, Scope: g.Scope})
 				out = append(out, fmt.Sprintf("%s: %s (of this installation)", name, g))
 			}
 		}

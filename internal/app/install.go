@@ -10,7 +10,7 @@ import (
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host/policy"
 	"github.com/elfhost/elfhost/host/sandbox"
-	"github.com/elfhost/elfhost/internal/config"
+	"github.com/elfhost/elfhost/internal/config/manifest"
 	"github.com/elfhost/elfhost/internal/fault"
 	"github.com/elfhost/elfhost/skillhub"
 	"github.com/elfhost/elfhost/skillhub/keep"
@@ -169,7 +169,7 @@ func (c *Candidate) verify(context.Context) error {
 	if c.FirstKey, err = l.Publishers.Check(c.Manifest.Publisher, signer); err != nil {
 		return err
 	}
-	c.Pin.Version, c.Pin.Publisher, c.Pin.Needs = c.Manifest.Version, c.Manifest.Publisher, config.NeedsHash(c.Manifest.Needs)
+	c.Pin.Version, c.Pin.Publisher, c.Pin.Needs = c.Manifest.Version, c.Manifest.Publisher, manifest.NeedsHash(c.Manifest.Needs)
 	if signer != nil {
 		c.Pin.Signer = signer.Key
 	}
@@ -196,7 +196,7 @@ func (c *Candidate) listed(l *skillhub.Listing) error {
 			return fmt.Errorf("%w: the hub says that the %s is %q, and it is %q", skillhub.ErrMismatch, x.what, x.said, x.is)
 		}
 	}
-	if l.Needs != nil && config.NeedsHash(l.Needs) != c.Pin.Needs {
+	if l.Needs != nil && manifest.NeedsHash(l.Needs) != c.Pin.Needs {
 		return fmt.Errorf("%w: the hub says that it asks for something else than it does", skillhub.ErrMismatch)
 	}
 	return nil

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/elfhost/elfhost/host/policy"
-	"github.com/elfhost/elfhost/internal/config"
+	"github.com/elfhost/elfhost/internal/config/granted"
 	"github.com/elfhost/elfhost/internal/fault"
 	"github.com/elfhost/elfhost/skillhub/keep"
 )
@@ -58,11 +58,11 @@ func (a *App) RevokePackage(ctx context.Context, name string, g *policy.Grant) (
 		want = *g
 	}
 	for _, f := range a.grants.files {
-		mine := func(x config.PluginGrant) bool { return x.Name == name && x.Publisher == in.Publisher }
+		mine := func(x granted.Grant) bool { return x.Name == name && x.Publisher == in.Publisher }
 		if have, err := f.read(); err == nil && !slices.ContainsFunc(have.Grants, mine) {
 			continue
 		}
-		err := config.UpdateGrants(f.path, f.layer, func(have *config.Granted) error {
+		err := granted.Update(f.path, f.layer, func(have *granted.File) error {
 			for _, x := range have.Revoke(in.Publisher, name, want) {
 				gone = append(gone, name+": "+x.Grant().String())
 			}

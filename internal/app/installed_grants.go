@@ -5,12 +5,12 @@ import (
 
 	"github.com/elfhost/elfhost/builtins/skills"
 	"github.com/elfhost/elfhost/host/policy"
-	"github.com/elfhost/elfhost/internal/config"
+	"github.com/elfhost/elfhost/internal/config/granted"
 	"github.com/elfhost/elfhost/skillhub/keep"
 )
 
 // lockGrants are what elfhost.lock gives to exactly this plugin.
-func (a *App) lockGrants(k config.PluginKey) []policy.Grant {
+func (a *App) lockGrants(k granted.Key) []policy.Grant {
 	if a.installs == nil {
 		return nil
 	}
@@ -30,8 +30,8 @@ func (a *App) lockGrants(k config.PluginKey) []policy.Grant {
 }
 
 // pinKey is what the grants of a version belong to (POL-08).
-func pinKey(name string, p keep.Pin) config.PluginKey {
-	return config.PluginKey{Publisher: p.Publisher, Name: name, Digest: p.Module.Hex(), Needs: p.Needs}
+func pinKey(name string, p keep.Pin) granted.Key {
+	return granted.Key{Publisher: p.Publisher, Name: name, Digest: p.Module.Hex(), Needs: p.Needs}
 }
 
 // parseGrants reads grants as the lock file has them. One that cannot be read

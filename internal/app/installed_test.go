@@ -19,6 +19,8 @@ import (
 	"github.com/elfhost/elfhost/host/policy"
 	"github.com/elfhost/elfhost/internal/app"
 	"github.com/elfhost/elfhost/internal/config"
+	"github.com/elfhost/elfhost/internal/config/granted"
+	"github.com/elfhost/elfhost/internal/config/manifest"
 	"github.com/elfhost/elfhost/skillhub"
 )
 
@@ -170,11 +172,11 @@ func TestPOL08GrantReplay(t *testing.T) {
 	if !ok || len(a.Grants(key)) != 1 {
 		t.Fatalf("what was granted: %v", a.Grants(key))
 	}
-	for what, change := range map[string]func(*config.PluginKey){
-		"another module":    func(k *config.PluginKey) { k.Digest = strings.Repeat("0", 64) },
-		"other needs":       func(k *config.PluginKey) { k.Needs = config.NeedsHash(nil) },
-		"another publisher": func(k *config.PluginKey) { k.Publisher = "acme" },
-		"another name":      func(k *config.PluginKey) { k.Name = "say2" },
+	for what, change := range map[string]func(*granted.Key){
+		"another module":    func(k *granted.Key) { k.Digest = strings.Repeat("0", 64) },
+		"other needs":       func(k *granted.Key) { k.Needs = manifest.NeedsHash(nil) },
+		"another publisher": func(k *granted.Key) { k.Publisher = "acme" },
+		"another name":      func(k *granted.Key) { k.Name = "say2" },
 	} {
 		k := key
 		change(&k)

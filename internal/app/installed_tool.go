@@ -14,7 +14,7 @@ import (
 	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/policy"
 	"github.com/elfhost/elfhost/host/sandbox"
-	"github.com/elfhost/elfhost/internal/config"
+	"github.com/elfhost/elfhost/internal/config/manifest"
 	"github.com/elfhost/elfhost/skillhub/keep"
 	packfile "github.com/elfhost/elfhost/skillhub/pack"
 )
@@ -84,7 +84,7 @@ func (a *App) storedPackage(pin keep.Pin, pinned keep.Pinned) (sandbox.Package, 
 	if err != nil {
 		return pkg, fmt.Errorf("reading the package: %w", err)
 	}
-	if pkg.Digest != pin.Module.Hex() || config.NeedsHash(pkg.Manifest.Needs) != pin.Needs {
+	if pkg.Digest != pin.Module.Hex() || manifest.NeedsHash(pkg.Manifest.Needs) != pin.Needs {
 		return pkg, fmt.Errorf("%w: the module or elf.toml in %q; `elfhost plugin verify` shows what, and installing it again needs the files to be gone", keep.ErrEdited, dir)
 	}
 	pkg.Manifest = pinned.Manifest

@@ -16,7 +16,6 @@ import (
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/builtins/shell"
 	"github.com/elfhost/elfhost/host/agent"
-	"github.com/elfhost/elfhost/host/model"
 	"github.com/elfhost/elfhost/host/policy"
 	"github.com/elfhost/elfhost/internal/fault"
 	"github.com/elfhost/elfhost/internal/term"
@@ -48,7 +47,7 @@ func (a *App) Loop(ctx context.Context, m Chosen, l agent.Limits) (*agent.Loop, 
 	}
 	place := a.surroundings(ctx)
 	place.Append = a.skillsText(ctx)
-	system, err := agent.Prompt(place)
+	system, err := place.Prompt()
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +55,7 @@ func (a *App) Loop(ctx context.Context, m Chosen, l agent.Limits) (*agent.Loop, 
 		Model: m.Model, Info: m.Info, Price: m.Price, Format: m.Format, Tools: a.Registry, System: system, Limits: l, Effort: m.Effort,
 		Search: a.nativeSearch(m), Stands: webSearch, Compact: agent.Compaction{Plan: a.Plans.Text, Changed: a.changed},
 	}
-	if provider, _ := model.SplitName(m.Name); a.isLocal(provider) {
+	if provider, _ := splitModel(m.Name); a.isLocal(provider) {
 		loop.Compact.Window = localWindow
 	}
 	if a.Offline() != "" { // it does not get better by waiting

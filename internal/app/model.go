@@ -280,3 +280,12 @@ func (h headers) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	return h.next.RoundTrip(r)
 }
+
+// splitModel parts "provider/id"; the id may hold further slashes, as
+// OpenRouter's do. Without a slash the provider is empty.
+func splitModel(name string) (provider, id string) {
+	if p, rest, ok := strings.Cut(name, "/"); ok {
+		return p, rest
+	}
+	return "", name
+}

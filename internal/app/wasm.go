@@ -17,7 +17,9 @@ import (
 	"github.com/elfhost/elfhost/host/policy"
 	"github.com/elfhost/elfhost/host/policy/packages"
 	"github.com/elfhost/elfhost/host/sandbox"
-	"github.com/elfhost/elfhost/internal/config"
+	"github.com/elfhost/elfhost/internal/config/granted"
+	"github.com/elfhost/elfhost/internal/config/manifest"
+	"github.com/elfhost/elfhost/internal/config/strict"
 	"github.com/elfhost/elfhost/internal/fault"
 	"github.com/elfhost/elfhost/plugins"
 )
@@ -28,18 +30,18 @@ type pack struct {
 	digest   string
 	tools    []abi.ToolDecl
 	bundled  bool
-	needs    string // config.NeedsHash
+	needs    string // manifest.NeedsHash
 	folder   string // that --plugin named; "" for others
 
 	installed *installedPack // nil: not from elfhost.lock
 }
 
 func newPack(m abi.Manifest, digest string, tools []abi.ToolDecl, bundled bool) pack {
-	return pack{manifest: m, digest: digest, tools: tools, bundled: bundled, needs: config.NeedsHash(m.Needs)}
+	return pack{manifest: m, digest: digest, tools: tools, bundled: bundled, needs: manifest.NeedsHash(m.Needs)}
 }
 
-func (p pack) key() config.PluginKey {
-	return config.PluginKey{Publisher: p.manifest.Publisher, Name: p.manifest.Name, Digest: p.digest, Needs: p.needs}
+func (p pack) key() granted.Key {
+	return granted.Key{Publisher: p.manifest.Publisher, Name: p.manifest.Name, Digest: p.digest, Needs: p.needs}
 }
 
 // bundled loads one plugin that ships with the binary. Its bytes are unpacked
@@ -53,7 +55,7 @@ func (a *App) bundled(ctx context.Context, name string) ([]host.Tool, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := config.ReadManifest(b.Manifest, name+"/elf.toml")
+	m, err := manifest.Read(b.Manifest, name+"/elf.toml")
 	if err != nil {
 		return nil, err
 	}
@@ -189,14 +191,14 @@ func elfPackage(m *abi.Manifest, digest, file string) sandbox.Package {
 
 // readManifest reads an elf.toml; nil when there is none.
 func readManifest(file string) (*abi.Manifest, error) {
-	b, err := readBounded(file, config.MaxFile)
+	b, err := readBounded(file, strict.MaxFile)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return config.ReadManifest(b, file)
+	return manifest.Read(b, file)
 }
 
 // maxModule is the ABI's limit on a module, in bytes.

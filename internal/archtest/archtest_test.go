@@ -1,6 +1,7 @@
 package archtest
 
 import (
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -70,6 +71,74 @@ func TestPlanSeesABreach(t *testing.T) {
 	}
 }
 
+// TestPackagesExportFewNames counts the types, functions and variables that a
+// package exports. Constants, errors and methods come with what they belong to.
+func TestPackagesExportFewNames(t *testing.T) {
+	all := exported(t)
+	for pkg, names := range all {
+		if n := len(names); n > maxExported && n > manyExported[pkg] {
+			t.Errorf("%q exports %d names, at most %d can be kept in mind: unexport what nobody uses, or find the subject that is a room of its own", pkg, n, maxExported)
+		}
+	}
+	if n := len(all["host/policy"]); n == 0 {
+		t.Error("nothing was counted")
+	}
+}
+
+const maxExported = 30
+
+// manyExported are packages that may have more.
+var manyExported = map[string]int{
+	"host/reach": 38,
+}
+
+// exported lists what each package of the module, main packages and tests aside,
+// exports in any of its files.
+func exported(t *testing.T) map[string]map[string]bool {
+	t.Helper()
+	out := map[string]map[string]bool{}
+	sources(t, parser.SkipObjectResolution, func(pkg, file string, f *ast.File) {
+		if f.Name.Name == "main" || strings.HasSuffix(file, "_test.go") {
+			return
+		}
+		if out[pkg] == nil {
+			out[pkg] = map[string]bool{}
+		}
+		for _, name := range names(f) {
+			if ast.IsExported(name) && !strings.HasPrefix(name, "Err") && !strings.HasSuffix(name, "Error") {
+				out[pkg][name] = true
+			}
+		}
+	})
+	return out
+}
+
+// names are the types, functions and variables of a file.
+func names(f *ast.File) (out []string) {
+	for _, d := range f.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			if d.Recv == nil {
+				out = append(out, d.Name.Name)
+			}
+		case *ast.GenDecl:
+			for _, s := range d.Specs {
+				switch s := s.(type) {
+				case *ast.TypeSpec:
+					out = append(out, s.Name.Name)
+				case *ast.ValueSpec:
+					for _, n := range s.Names {
+						if d.Tok == token.VAR {
+							out = append(out, n.Name)
+						}
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
 // find returns the room of a package: an exact entry, else the deepest tree.
 func find(pkg string) (room, bool) {
 	best, n := room{}, -1
@@ -93,8 +162,26 @@ func allowed(rooms []string, pkg string) bool {
 
 func packages(t *testing.T, tests bool) map[string]imports {
 	t.Helper()
-	root := moduleRoot(t)
 	out := map[string]imports{}
+	sources(t, parser.ImportsOnly, func(pkg, file string, f *ast.File) {
+		if !tests && strings.HasSuffix(file, "_test.go") {
+			return
+		}
+		if out[pkg] == nil {
+			out[pkg] = imports{}
+		}
+		for _, s := range f.Imports {
+			imp, _ := strconv.Unquote(s.Path.Value)
+			out[pkg][imp] = file
+		}
+	})
+	return out
+}
+
+// sources parses every Go file of the module, those of tests among them.
+func sources(t *testing.T, mode parser.Mode, each func(pkg, file string, f *ast.File)) {
+	t.Helper()
+	root := moduleRoot(t)
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -106,29 +193,23 @@ func packages(t *testing.T, tests bool) map[string]imports {
 			}
 			return nil
 		}
-		if !strings.HasSuffix(name, ".go") || !tests && strings.HasSuffix(name, "_test.go") {
+		if !strings.HasSuffix(name, ".go") {
 			return nil
 		}
-		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, mode)
 		if err != nil {
 			return err
 		}
-		rel, _ := filepath.Rel(root, filepath.Dir(path))
-		pkg := filepath.ToSlash(rel)
-		if out[pkg] == nil {
-			out[pkg] = imports{}
+		file, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
 		}
-		file, _ := filepath.Rel(root, path)
-		for _, s := range f.Imports {
-			imp, _ := strconv.Unquote(s.Path.Value)
-			out[pkg][imp] = file
-		}
+		each(filepath.ToSlash(filepath.Dir(file)), file, f)
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return out
 }
 
 func moduleRoot(t *testing.T) string {

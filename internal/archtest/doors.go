@@ -57,15 +57,15 @@ var rooms = []room{
 	{"builtins/outline", []string{"abi", "host", "host/policy", "host/reach", "host/sandbox", "host/sandbox/...", "builtins/internal/..."}},
 	{"builtins/...", []string{"abi", "host", "host/policy", "host/reach", "builtins/internal/..."}},
 	{"skillhub", []string{"abi"}},
-	{"skillhub/pack", []string{"abi", "skillhub", "internal/config"}}, // elf.toml is read in one place
-	{"skillhub/sign", []string{"abi", "skillhub", "skillhub/pack", "internal/config"}},
+	{"skillhub/pack", []string{"abi", "skillhub", "internal/config/manifest"}}, // elf.toml is read in one place
+	{"skillhub/sign", []string{"abi", "skillhub", "skillhub/pack", "internal/config/manifest"}},
 	{"skillhub/scan", []string{"abi"}},
 	{"skillhub/oci", []string{"abi", "host/policy", "host/reach", "skillhub", "skillhub/pack"}},
 	{"skillhub/internal/disk", nil},
 	{"skillhub/hub", []string{"abi", "host/policy", "host/reach", "host/store", "skillhub", "skillhub/internal/...", "skillhub/pack", "skillhub/sign"}},
 	{"skillhub/serve", []string{"abi", "host/policy", "host/store", "skillhub", "skillhub/hub", "skillhub/internal/...", "skillhub/pack", "skillhub/sign"}},
 	{"skillhub/direct", []string{"abi", "host/policy", "host/reach", "skillhub", "skillhub/pack"}},
-	{"skillhub/keep", []string{"abi", "skillhub", "skillhub/internal/...", "skillhub/pack", "skillhub/sign", "internal/config"}},
+	{"skillhub/keep", []string{"abi", "skillhub", "skillhub/internal/...", "skillhub/pack", "skillhub/sign", "internal/config/manifest"}},
 
 	{"internal/shared", nil},
 	{"internal/queries", nil},

@@ -8,29 +8,30 @@ import (
 	"strings"
 
 	"github.com/elfhost/elfhost/host/policy"
+	"github.com/elfhost/elfhost/internal/config/strict"
 )
 
 // check judges what the types cannot.
-func check(c *Config, file string, ls lines) error {
+func check(c *Config, file string, ls strict.Lines) error {
 	if err := checkOneOf(reflect.ValueOf(c).Elem(), "", file, ls); err != nil {
 		return err
 	}
 	if c.MaxSteps < 0 || c.MaxCost < 0 || c.MaxCost != c.MaxCost {
-		return ls.fail(file, "max_steps", "max_steps and max_cost are not negative")
+		return ls.Fail(file, "max_steps", "max_steps and max_cost are not negative")
 	}
 	for name, p := range c.Providers {
 		key := "providers." + name
 		if p.Kind == "" {
-			return ls.fail(file, key, "%s has no kind", key)
+			return ls.Fail(file, key, "%s has no kind", key)
 		}
 		if err := checkBase(p.BaseURL); err != nil {
-			return ls.fail(file, key+".base_url", "%s.base_url: %w", key, err)
+			return ls.Fail(file, key+".base_url", "%s.base_url: %w", key, err)
 		}
 	}
 	for name, p := range c.Prices {
 		for _, dollars := range []float64{p.Input, p.Output, p.CacheRead, p.CacheWrite} {
 			if !(dollars >= 0 && dollars < 1e6) {
-				return ls.fail(file, "prices."+name, "a price is a number of US dollars, from 0 to a million")
+				return ls.Fail(file, "prices."+name, "a price is a number of US dollars, from 0 to a million")
 			}
 		}
 	}
@@ -42,33 +43,33 @@ func check(c *Config, file string, ls lines) error {
 	for i, h := range c.Hooks {
 		key := fmt.Sprintf("hooks[%d]", i)
 		if h.Event == "" || len(h.Command) == 0 || h.Command[0] == "" {
-			return ls.fail(file, key, "a hook has an event and a command")
+			return ls.Fail(file, key, "a hook has an event and a command")
 		}
 		if h.Match != "" {
 			if _, err := policy.ParsePattern(h.Match); err != nil {
-				return ls.fail(file, key+".match", "%w", err)
+				return ls.Fail(file, key+".match", "%w", err)
 			}
 		}
-		if ls[key+".timeout"].line == 0 {
+		if !ls.Has(key + ".timeout") {
 			setDefaults(reflect.ValueOf(&c.Hooks[i]).Elem())
 		}
 	}
 	for i, s := range c.Search {
 		key := fmt.Sprintf("search[%d]", i)
 		if s.Kind == "" {
-			return ls.fail(file, key, "a search service has a kind")
+			return ls.Fail(file, key, "a search service has a kind")
 		}
 		if err := checkBase(s.BaseURL); err != nil {
-			return ls.fail(file, key+".base_url", "%w", err)
+			return ls.Fail(file, key+".base_url", "%w", err)
 		}
 	}
 	return nil
 }
 
-func (s MCPServer) check(name, file string, ls lines) error {
+func (s MCPServer) check(name, file string, ls strict.Lines) error {
 	key := "mcp.servers." + name
 	fail := func(format string, args ...any) error {
-		return ls.fail(file, key, key+": "+format, args...)
+		return ls.Fail(file, key, key+": "+format, args...)
 	}
 	switch {
 	case name == "" || strings.Contains(name, "__") || strings.HasSuffix(name, "_") || strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789-_") != "":
@@ -99,7 +100,7 @@ func checkBase(raw string) error {
 	return err
 }
 
-func checkOneOf(v reflect.Value, key, file string, ls lines) error {
+func checkOneOf(v reflect.Value, key, file string, ls strict.Lines) error {
 	switch v.Kind() {
 	case reflect.Struct:
 		for i := range v.NumField() {
@@ -113,7 +114,7 @@ func checkOneOf(v reflect.Value, key, file string, ls lines) error {
 			}
 			if set := f.Tag.Get("oneof"); set != "" {
 				if s := v.Field(i).String(); s != "" && !slices.Contains(strings.Fields(set), s) {
-					return ls.fail(file, name, "%s is one of %s, not %q", name, strings.ReplaceAll(set, " ", ", "), s)
+					return ls.Fail(file, name, "%s is one of %s, not %q", name, strings.ReplaceAll(set, " ", ", "), s)
 				}
 			}
 			if err := checkOneOf(v.Field(i), name, file, ls); err != nil {

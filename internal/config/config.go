@@ -1,4 +1,8 @@
+// Package config reads config.toml and policy.toml in their layers and the hubs,
+// writes what belongs into them, and knows where everything of a user lies.
 package config
+
+import "github.com/elfhost/elfhost/internal/config/strict"
 
 // Config is config.toml. The struct is the one table of keys: name, type,
 // default and meaning of each stand in its tags, and Keys, Explain and the
@@ -9,17 +13,17 @@ package config
 // counts in a project once the person trusts that folder; "since" says why. One
 // tagged trust:"narrow" counts before that, too, where it allows less.
 type Config struct {
-	Model           string   `toml:"model" trust:"only" since:"it chooses who reads the conversation, and what that costs" doc:"the model that answers, as provider/name or a name that a configured provider has"`
-	BackgroundModel string   `toml:"background_model" trust:"only" since:"it chooses who reads the conversation, and what that costs" doc:"the model for summaries and other small work; the answering model when empty"`
-	Effort          string   `toml:"effort" oneof:"none low medium high" trust:"only" since:"it chooses what the answers cost" doc:"how much the model thinks before it answers, as far as it can be told: none, low, medium, high; the model's own when empty"`
-	Mode            string   `toml:"mode" default:"ask" oneof:"plan ask acceptEdits auto" user:"only" doc:"how much is asked: plan, ask, acceptEdits, auto"`
-	Dialect         string   `toml:"dialect" default:"tinyelf" oneof:"tinyelf acp" doc:"the names and parameters of the builtin tools"`
-	Tools           []string `toml:"tools" trust:"narrow" doc:"the tools to offer, by name; all when empty"`
-	MaxSteps        int      `toml:"max_steps" default:"50" trust:"narrow" doc:"model turns of one run at the most"`
-	MaxCost         float64  `toml:"max_cost" user:"only" doc:"US dollars of one run at the most; 0 sets no limit. The model's price must be known, see prices"`
-	ExecTimeout     Duration `toml:"exec_timeout" default:"2m" trust:"narrow" doc:"when Bash ends a command"`
-	NativeSearch    bool     `toml:"native_search" default:"true" trust:"narrow" doc:"let a model's provider search the web by itself, where it can, in place of WebSearch"`
-	Offline         bool     `toml:"offline" user:"only" doc:"use no network at all"`
+	Model           string          `toml:"model" trust:"only" since:"it chooses who reads the conversation, and what that costs" doc:"the model that answers, as provider/name or a name that a configured provider has"`
+	BackgroundModel string          `toml:"background_model" trust:"only" since:"it chooses who reads the conversation, and what that costs" doc:"the model for summaries and other small work; the answering model when empty"`
+	Effort          string          `toml:"effort" oneof:"none low medium high" trust:"only" since:"it chooses what the answers cost" doc:"how much the model thinks before it answers, as far as it can be told: none, low, medium, high; the model's own when empty"`
+	Mode            string          `toml:"mode" default:"ask" oneof:"plan ask acceptEdits auto" user:"only" doc:"how much is asked: plan, ask, acceptEdits, auto"`
+	Dialect         string          `toml:"dialect" default:"tinyelf" oneof:"tinyelf acp" doc:"the names and parameters of the builtin tools"`
+	Tools           []string        `toml:"tools" trust:"narrow" doc:"the tools to offer, by name; all when empty"`
+	MaxSteps        int             `toml:"max_steps" default:"50" trust:"narrow" doc:"model turns of one run at the most"`
+	MaxCost         float64         `toml:"max_cost" user:"only" doc:"US dollars of one run at the most; 0 sets no limit. The model's price must be known, see prices"`
+	ExecTimeout     strict.Duration `toml:"exec_timeout" default:"2m" trust:"narrow" doc:"when Bash ends a command"`
+	NativeSearch    bool            `toml:"native_search" default:"true" trust:"narrow" doc:"let a model's provider search the web by itself, where it can, in place of WebSearch"`
+	Offline         bool            `toml:"offline" user:"only" doc:"use no network at all"`
 
 	Output    Output              `toml:"output"`
 	Providers map[string]Provider `toml:"providers" user:"only"`
@@ -34,9 +38,9 @@ type Config struct {
 
 // Output bounds what the model is shown of one tool's answer.
 type Output struct {
-	Max  Size `toml:"max" default:"50KiB" trust:"narrow" doc:"of any tool without a limit of its own"`
-	Read Size `toml:"read" default:"128KiB" trust:"narrow" doc:"of Read"`
-	Bash Size `toml:"bash" default:"100KiB" trust:"narrow" doc:"of Bash and Shell"`
+	Max  strict.Size `toml:"max" default:"50KiB" trust:"narrow" doc:"of any tool without a limit of its own"`
+	Read strict.Size `toml:"read" default:"128KiB" trust:"narrow" doc:"of Read"`
+	Bash strict.Size `toml:"bash" default:"100KiB" trust:"narrow" doc:"of Bash and Shell"`
 }
 
 // Provider is [providers.NAME]: a place that serves models.
@@ -49,7 +53,7 @@ type Provider struct {
 	File      string            `toml:"file" doc:"the turns of a scripted model"`
 	Context   int               `toml:"context" doc:"tokens of its models' context, where the program does not know"`
 	TextOnly  bool              `toml:"text_only" doc:"its models take no images"`
-	Timeout   Duration          `toml:"timeout" default:"10m" doc:"of one request, streaming included"`
+	Timeout   strict.Duration   `toml:"timeout" default:"10m" doc:"of one request, streaming included"`
 }
 
 // Price is [prices."PROVIDER/MODEL"]: US dollars for a million tokens. It
@@ -78,17 +82,17 @@ type MCPServer struct {
 	Headers    map[string]string `toml:"headers" secret:"true" doc:"sent with every request"`
 	HeadersEnv map[string]string `toml:"headers_env" doc:"headers whose value is in an environment variable"`
 	Tools      []string          `toml:"tools" doc:"the tools to offer, by the server's names; all when empty"`
-	Timeout    Duration          `toml:"timeout" default:"60s" doc:"of one call"`
-	Startup    Duration          `toml:"startup" default:"10s" doc:"until it has to be ready"`
+	Timeout    strict.Duration   `toml:"timeout" default:"60s" doc:"of one call"`
+	Startup    strict.Duration   `toml:"startup" default:"10s" doc:"until it has to be ready"`
 	Disabled   bool              `toml:"disabled" doc:"not started"`
 }
 
 // Hook is one [[hooks]]: a program that is started at an event.
 type Hook struct {
-	Event   string   `toml:"event" doc:"when: session_start, prompt, before_tool, after_tool, stop, session_end"`
-	Match   string   `toml:"match" doc:"a tool rule, such as Bash(git:*); any call when empty"`
-	Command []string `toml:"command" doc:"the program and its arguments, without a shell"`
-	Timeout Duration `toml:"timeout" default:"60s" doc:"when it is ended"`
+	Event   string          `toml:"event" doc:"when: session_start, prompt, before_tool, after_tool, stop, session_end"`
+	Match   string          `toml:"match" doc:"a tool rule, such as Bash(git:*); any call when empty"`
+	Command []string        `toml:"command" doc:"the program and its arguments, without a shell"`
+	Timeout strict.Duration `toml:"timeout" default:"60s" doc:"when it is ended"`
 }
 
 // SearchService is one [[search]]: a service for WebSearch, tried in order.

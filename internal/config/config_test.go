@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/elfhost/elfhost/host/policy"
+	"github.com/elfhost/elfhost/internal/config/strict"
 )
 
 // home makes a fresh user and project; files are paths below "user/",
@@ -93,7 +95,7 @@ command = ["sh"]
 	// What is trusted was read by who asked the person. Another file in its place
 	// does not count.
 	was := onDisk(project)
-	if err := os.WriteFile(ProjectConfig(project), []byte("[mcp.servers.worse]\ncommand = \"rm\"\n"), 0o600); err != nil {
+	if err := os.WriteFile(projectConfigFile(project), []byte("[mcp.servers.worse]\ncommand = \"rm\"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if c, err = Load(p, project, was); err != nil || len(c.MCP.Servers) != 2 || c.MCP.Servers["worse"].Command != "" {
@@ -107,7 +109,7 @@ command = ["sh"]
 
 // onDisk gives a project's files as they are now, and stay.
 func onDisk(project string) func(string) ([]byte, bool) {
-	b, err := os.ReadFile(ProjectConfig(project))
+	b, err := os.ReadFile(projectConfigFile(project))
 	return func(name string) ([]byte, bool) { return b, err == nil && name == ".elfhost/config.toml" }
 }
 
@@ -148,7 +150,7 @@ func TestExplainSaysWhichLineWon(t *testing.T) {
 		t.Fatal(err)
 	}
 	for key, want := range map[string]Explanation{
-		"model":               {Value: "b", Layer: "project", Where: ProjectConfig(project) + ":2"},
+		"model":               {Value: "b", Layer: "project", Where: projectConfigFile(project) + ":2"},
 		"max_steps":           {Value: "3", Layer: "user", Where: p.UserConfig() + ":2"},
 		"mode":                {Value: "ask", Layer: "default"},
 		"output.max":          {Value: "50KiB", Layer: "default"},
@@ -211,7 +213,9 @@ func TestConfigErrorsNameTheLine(t *testing.T) {
 		if err != nil && !strings.Contains(err.Error(), want.says) {
 			t.Errorf("%q: %v, want %q", src, err, want.says)
 		}
-		wantError(t, err, want.line, "")
+		if file := p.UserConfig(); err == nil || !strings.HasPrefix(err.Error(), fmt.Sprintf("%s:%d: ", file, want.line)) {
+			t.Errorf("%v, want line %d", err, want.line)
+		}
 	}
 }
 
@@ -225,13 +229,13 @@ func TestTheTableIsWhole(t *testing.T) {
 		seen[k.Name] = true
 		switch k.Type {
 		case "duration":
-			var d Duration
-			if k.Default != "" && (d.UnmarshalText([]byte(k.Default)) != nil || d.err != nil) {
+			var d strict.Duration
+			if k.Default != "" && (d.UnmarshalText([]byte(k.Default)) != nil || d.Duration == 0) {
 				t.Errorf("%s: default %q", k.Name, k.Default)
 			}
 		case "size":
-			var s Size
-			if k.Default != "" && (s.UnmarshalText([]byte(k.Default)) != nil || s.err != nil) {
+			var s strict.Size
+			if k.Default != "" && (s.UnmarshalText([]byte(k.Default)) != nil || s.Bytes == 0) {
 				t.Errorf("%s: default %q", k.Name, k.Default)
 			}
 		}
@@ -415,7 +419,7 @@ func FuzzPolicy(f *testing.F) {
 	f.Add([]byte("default = 'deny'\nmodes = ['ask']\n[[allow]]\ncap = 'net.http'\nscope = 'public GET'\n[tools]\nonly = ['Bash(git *)']\n[limits]\nmemory='1MiB'"), uint8(0))
 	f.Add([]byte("[network]\noff = true\n[[deny]]\ncap='exec'"), uint8(2))
 	f.Fuzz(func(t *testing.T, b []byte, kind uint8) {
-		l, err := ReadPolicy(b, policy.LayerKind(kind%4), "p.toml")
+		l, err := readPolicy(b, policy.LayerKind(kind%4), "p.toml")
 		if err != nil {
 			if !strings.HasPrefix(err.Error(), "p.toml") {
 				t.Errorf("the error does not name the file: %v", err)

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"github.com/elfhost/elfhost/internal/config/strict"
 	"reflect"
 	"slices"
 	"strings"
@@ -57,9 +58,9 @@ func typeName(t reflect.Type) string {
 		t = t.Elem()
 	}
 	switch t {
-	case reflect.TypeFor[Duration]():
+	case reflect.TypeFor[strict.Duration]():
 		return "duration"
-	case reflect.TypeFor[Size]():
+	case reflect.TypeFor[strict.Size]():
 		return "size"
 	case reflect.TypeFor[[]string]():
 		return "strings"
@@ -180,9 +181,9 @@ func (c *Config) explain(v reflect.Value, prefix string, out *[]Explanation) {
 
 func show(v reflect.Value) string {
 	switch x := v.Interface().(type) {
-	case Duration:
+	case strict.Duration:
 		return x.String()
-	case Size:
+	case strict.Size:
 		return x.String()
 	case []string:
 		return strings.Join(x, ", ")

@@ -10,6 +10,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/internal/config/strict"
 	"github.com/elfhost/elfhost/skillhub"
 )
 
@@ -38,12 +39,12 @@ const hubsHead = "# Written by elfhost: the hubs that packages come from, and th
 // Hubs reads the hubs, in the order in which they were added.
 func (p Paths) Hubs() ([]Hub, error) {
 	file := p.HubsFile()
-	b, present, err := readIfPresent(file)
+	b, present, err := strict.ReadIfPresent(file)
 	if err != nil || !present {
 		return nil, err
 	}
 	var f hubsFile
-	ls, err := decode(b, file, &f)
+	ls, err := strict.Decode(b, file, &f)
 	if err != nil {
 		return nil, err
 	}
@@ -52,11 +53,11 @@ func (p Paths) Hubs() ([]Hub, error) {
 		key := fmt.Sprintf("hub[%d]", i)
 		switch {
 		case abi.CheckName(h.Name) != nil:
-			return nil, ls.fail(file, key, "%w", abi.CheckName(h.Name))
+			return nil, ls.Fail(file, key, "%w", abi.CheckName(h.Name))
 		case seen[h.Name]:
-			return nil, ls.fail(file, key, "the hub %q is there twice", h.Name)
+			return nil, ls.Fail(file, key, "the hub %q is there twice", h.Name)
 		case h.Location == "" || !h.Root.Valid():
-			return nil, ls.fail(file, key, "the hub %q has no location, or no root", h.Name)
+			return nil, ls.Fail(file, key, "the hub %q has no location, or no root", h.Name)
 		}
 		seen[h.Name] = true
 	}
@@ -70,7 +71,7 @@ func (p Paths) UpdateHubs(change func([]Hub) ([]Hub, error)) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return fmt.Errorf("making the folder of %q: %w", file, err)
 	}
-	unlock, err := lock(file + ".lock")
+	unlock, err := strict.Lock(file + ".lock")
 	if err != nil {
 		return fmt.Errorf("locking %q: %w", file, err)
 	}
@@ -87,5 +88,5 @@ func (p Paths) UpdateHubs(change func([]Hub) ([]Hub, error)) error {
 	if err := toml.NewEncoder(&b).Encode(hubsFile{hubs}); err != nil {
 		return fmt.Errorf("writing %q: %w", file, err)
 	}
-	return writeFile(file, b.Bytes())
+	return strict.WriteFile(file, b.Bytes())
 }

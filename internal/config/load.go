@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"github.com/elfhost/elfhost/internal/config/strict"
 	"reflect"
 	"slices"
 	"strconv"
@@ -17,7 +18,7 @@ func Load(p Paths, project string, trusted func(path string) ([]byte, bool)) (*C
 	setDefaults(reflect.ValueOf(c).Elem())
 	files := []source{{layer: "user", file: p.UserConfig()}}
 	if project != "" {
-		files = append(files, source{layer: "project", file: ProjectConfig(project), project: true})
+		files = append(files, source{layer: "project", file: projectConfigFile(project), project: true})
 	}
 	for _, s := range files {
 		var b []byte
@@ -28,7 +29,7 @@ func Load(p Paths, project string, trusted func(path string) ([]byte, bool)) (*C
 			present = s.trusted
 		}
 		if !s.trusted {
-			b, present, err = readIfPresent(s.file)
+			b, present, err = strict.ReadIfPresent(s.file)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("reading the %s configuration: %w", s.layer, err)
@@ -55,7 +56,7 @@ type origin struct{ layer, where string }
 // layer reads one file and takes over the keys that it holds.
 func (c *Config) layer(b []byte, s source) error {
 	var f Config
-	ls, err := decode(b, s.file, &f)
+	ls, err := strict.Decode(b, s.file, &f)
 	if err != nil {
 		return err
 	}
@@ -67,7 +68,7 @@ func (c *Config) layer(b []byte, s source) error {
 }
 
 // take copies what the file sets, unless its layer may not.
-func (c *Config) take(to, from reflect.Value, prefix string, s source, ls lines) {
+func (c *Config) take(to, from reflect.Value, prefix string, s source, ls strict.Lines) {
 	for i := range to.NumField() {
 		f := to.Type().Field(i)
 		name := f.Tag.Get("toml")
@@ -75,10 +76,10 @@ func (c *Config) take(to, from reflect.Value, prefix string, s source, ls lines)
 			continue
 		}
 		key := prefix + name
-		if ls[key].line == 0 {
+		if !ls.Has(key) {
 			continue
 		}
-		where := ls.where(s.file, key)
+		where := ls.Where(s.file, key)
 		switch {
 		case s.project && f.Tag.Get("user") == "only":
 			c.notes = append(c.notes, fmt.Sprintf("%s: %s is ignored: only the user's configuration may set it", where, key))
@@ -86,7 +87,7 @@ func (c *Config) take(to, from reflect.Value, prefix string, s source, ls lines)
 			c.notes = append(c.notes, fmt.Sprintf("%s: %s is ignored: %s, and this folder is not trusted", where, key, f.Tag.Get("since")))
 		case s.project && !s.trusted && f.Tag.Get("trust") == "narrow" && !narrower(from.Field(i), to.Field(i)):
 			c.notes = append(c.notes, fmt.Sprintf("%s: %s is ignored: it allows more than what stands without it, and this folder is not trusted", where, key))
-		case f.Type.Kind() == reflect.Struct && f.Type != reflect.TypeFor[Duration]() && f.Type != reflect.TypeFor[Size]():
+		case f.Type.Kind() == reflect.Struct && f.Type != reflect.TypeFor[strict.Duration]() && f.Type != reflect.TypeFor[strict.Size]():
 			c.take(to.Field(i), from.Field(i), key+".", s, ls)
 		case f.Type.Kind() == reflect.Map:
 			c.takeMap(to.Field(i), from.Field(i), key, s, ls)
@@ -100,11 +101,11 @@ func (c *Config) take(to, from reflect.Value, prefix string, s source, ls lines)
 // narrower reports a value that allows less than another, or just as much.
 func narrower(v, than reflect.Value) bool {
 	switch v := v.Interface().(type) {
-	case Duration:
-		now := than.Interface().(Duration).Duration
+	case strict.Duration:
+		now := than.Interface().(strict.Duration).Duration
 		return v.Duration > 0 && (now <= 0 || v.Duration <= now)
-	case Size:
-		now := than.Interface().(Size).Bytes
+	case strict.Size:
+		now := than.Interface().(strict.Size).Bytes
 		return v.Bytes > 0 && (now <= 0 || v.Bytes <= now)
 	case int:
 		now := int(than.Int())
@@ -119,7 +120,7 @@ func narrower(v, than reflect.Value) bool {
 }
 
 // takeMap merges by name: a name in a later file replaces the whole entry.
-func (c *Config) takeMap(to, from reflect.Value, key string, s source, ls lines) {
+func (c *Config) takeMap(to, from reflect.Value, key string, s source, ls strict.Lines) {
 	if to.IsNil() {
 		to.Set(reflect.MakeMap(to.Type()))
 	}
@@ -129,12 +130,12 @@ func (c *Config) takeMap(to, from reflect.Value, key string, s source, ls lines)
 		name := key + "." + k.String()
 		for i := range entry.NumField() {
 			part := name + "." + entry.Type().Field(i).Tag.Get("toml")
-			if ls[part].line == 0 {
+			if !ls.Has(part) {
 				delete(c.origin, part)
 				setDefault(entry.Field(i), entry.Type().Field(i))
 				continue
 			}
-			c.origin[part] = origin{s.layer, ls.where(s.file, part)}
+			c.origin[part] = origin{s.layer, ls.Where(s.file, part)}
 		}
 		to.SetMapIndex(k, entry)
 	}
@@ -160,9 +161,9 @@ func setDefault(v reflect.Value, f reflect.StructField) {
 		return
 	}
 	switch x := v.Addr().Interface().(type) {
-	case *Duration:
+	case *strict.Duration:
 		_ = x.UnmarshalText([]byte(text))
-	case *Size:
+	case *strict.Size:
 		_ = x.UnmarshalText([]byte(text))
 	case *string:
 		*x = text

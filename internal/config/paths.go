@@ -102,8 +102,10 @@ func (p Paths) ProjectState(project string) string {
 // projectConfig is a project's own config.toml, below it.
 const projectConfig = ProjectDir + "/config.toml"
 
-// ProjectConfig is a project's own config.toml.
-func ProjectConfig(project string) string { return filepath.Join(project, ProjectDir, "config.toml") }
+// projectConfigFile is a project's own config.toml.
+func projectConfigFile(project string) string {
+	return filepath.Join(project, ProjectDir, "config.toml")
+}
 
 // ProjectPolicy is a project's own policy.toml, which can only narrow.
 func ProjectPolicy(project string) string { return filepath.Join(project, ProjectDir, "policy.toml") }

@@ -12,14 +12,15 @@ import (
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host/policy"
 	"github.com/elfhost/elfhost/host/policy/packages"
+	"github.com/elfhost/elfhost/internal/config/strict"
 )
 
-// ReadPolicy reads a policy.toml as one layer. file names it in errors and
+// readPolicy reads a policy.toml as one layer. file names it in errors and
 // reasons. Of several things that are wrong the error is the first;
-// CheckPolicy gives all.
-func ReadPolicy(b []byte, kind policy.LayerKind, file string) (policy.Layer, error) {
+// CheckPolicyFile gives all.
+func readPolicy(b []byte, kind policy.LayerKind, file string) (policy.Layer, error) {
 	var f policyFile
-	ls, err := decode(b, file, &f)
+	ls, err := strict.Decode(b, file, &f)
 	if err != nil {
 		return policy.Layer{}, err
 	}
@@ -35,29 +36,29 @@ func ReadPolicy(b []byte, kind policy.LayerKind, file string) (policy.Layer, err
 // policyReader makes a layer of a decoded file and notes what is wrong.
 type policyReader struct {
 	file     string
-	ls       lines
-	problems []*Error
+	ls       strict.Lines
+	problems []*strict.Error
 }
 
 func (r *policyReader) bad(key, format string, args ...any) {
-	err := r.ls.fail(r.file, key, format, args...)
-	r.problems = append(r.problems, err.(*Error))
+	err := r.ls.Fail(r.file, key, format, args...)
+	r.problems = append(r.problems, err.(*strict.Error))
 }
 
 // first is key, or what holds it where key itself is not in the file.
 func (r *policyReader) first(key, above string) string {
-	if r.ls[key].line == 0 {
+	if !r.ls.Has(key) {
 		return above
 	}
 	return key
 }
 
 // layer judges what the types cannot.
-func (f *policyFile) layer(kind policy.LayerKind, file string, ls lines) (policy.Layer, []*Error) {
+func (f *policyFile) layer(kind policy.LayerKind, file string, ls strict.Lines) (policy.Layer, []*strict.Error) {
 	r := &policyReader{file: file, ls: ls}
 	l := policy.Layer{
 		Kind: kind, File: file, RestrictToWorkspace: f.RestrictToWorkspace, RequireSandbox: f.RequireSandbox,
-		DenyMultilink: f.DenyMultilink, ExecTime: f.ExecTime.Duration, Lines: ls.numbers(),
+		DenyMultilink: f.DenyMultilink, ExecTime: f.ExecTime.Duration, Lines: ls.Numbers(),
 		Network: policy.Network{Off: f.Network.Off, Proxy: f.Network.Proxy, CAFile: f.Network.CAFile, ClientCert: f.Network.ClientCert, ClientKey: f.Network.ClientKey, Listen: f.Network.Listen},
 	}
 	switch f.Default {
@@ -79,8 +80,8 @@ func (f *policyFile) layer(kind policy.LayerKind, file string, ls lines) (policy
 	l.Deny = r.ceilings("deny", f.Deny, func(g []policy.Grant) policy.Layer { return policy.Layer{Deny: g} })
 	l.Tools = r.tools(f)
 	var err error
-	if l.Limits, err = f.Limits.limits(file, ls); err != nil {
-		r.problems = append(r.problems, err.(*Error))
+	if l.Limits, err = f.Limits.Checked(file, ls); err != nil {
+		r.problems = append(r.problems, err.(*strict.Error))
 	}
 	for i, text := range f.Network.Private {
 		block, err := policy.ParsePrivate(text)
@@ -101,7 +102,7 @@ func (f *policyFile) layer(kind policy.LayerKind, file string, ls lines) (policy
 func (r *policyReader) ceilings(table string, in []capFile, alone func([]policy.Grant) policy.Layer) []policy.Grant {
 	var out []policy.Grant
 	add := func(key string, g policy.Grant) {
-		g.Where = r.ls.where(r.file, key)
+		g.Where = r.ls.Where(r.file, key)
 		if _, err := policy.NewPolicy(alone([]policy.Grant{{Cap: g.Cap, Scope: g.Scope, Where: "-"}})); err != nil {
 			r.bad(key, "%s", strings.TrimPrefix(err.Error(), "-: "))
 			return
@@ -110,7 +111,7 @@ func (r *policyReader) ceilings(table string, in []capFile, alone func([]policy.
 	}
 	for i, c := range in {
 		key := fmt.Sprintf("%s[%d]", table, i)
-		scope, err := texts(c.Scope)
+		scope, err := strict.Texts(c.Scope)
 		switch {
 		case err != nil:
 			r.bad(key+".scope", "scope: %w", err)
@@ -141,7 +142,7 @@ func (r *policyReader) tools(f *policyFile) []policy.Rule {
 				r.bad(key, "%w", err)
 				continue
 			}
-			out = append(out, policy.Rule{Pattern: p, Effect: set.effect, Where: r.ls.where(r.file, key)})
+			out = append(out, policy.Rule{Pattern: p, Effect: set.effect, Where: r.ls.Where(r.file, key)})
 		}
 	}
 	return out
@@ -175,11 +176,11 @@ func (r *policyReader) packages(f *policyFile) packages.Rules {
 		if out.Least, err = packages.ParseSignature(text); err != nil {
 			r.bad("packages.signature", "packages.%w", err)
 		}
-		out.Where = r.ls.where(r.file, "packages.signature")
+		out.Where = r.ls.Where(r.file, "packages.signature")
 	}
 	for i, caps := range f.Packages.NeverTogether {
 		key := fmt.Sprintf("packages.never_together[%d]", i)
-		a := packages.Apart{Where: r.ls.where(r.file, key)}
+		a := packages.Apart{Where: r.ls.Where(r.file, key)}
 		for _, c := range caps {
 			if !abi.Capability(c).Known() {
 				r.bad(key, "unknown capability %q", c)
@@ -206,7 +207,7 @@ func (r *policyReader) packages(f *policyFile) packages.Rules {
 			}
 			for i, text := range list.texts {
 				key := fmt.Sprintf("%s%s[%d]", table, list.key, i)
-				rule, err := packages.ParseRule(list.kind, deny, text, r.ls.where(r.file, key))
+				rule, err := packages.ParseRule(list.kind, deny, text, r.ls.Where(r.file, key))
 				if err != nil {
 					r.bad(key, "%w", err)
 					continue
@@ -225,16 +226,16 @@ func (r *policyReader) packages(f *policyFile) packages.Rules {
 func LoadPolicy(p Paths, project string) (*policy.Policy, error) {
 	var layers []policy.Layer
 	for _, f := range PolicyFiles(p, project) {
-		b, present, err := readIfPresent(f.Path)
+		b, present, err := strict.ReadIfPresent(f.Path)
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("reading the %s: %w", f.Kind, err)
 		case !present && f.Kind == policy.Extra:
-			return nil, &Error{File: f.Path, Err: errors.New("ELFHOST_POLICY names this file, which does not exist")}
+			return nil, &strict.Error{File: f.Path, Err: errors.New("ELFHOST_POLICY names this file, which does not exist")}
 		case !present:
 			continue
 		}
-		l, err := ReadPolicy(b, f.Kind, f.Path)
+		l, err := readPolicy(b, f.Kind, f.Path)
 		if err != nil {
 			return nil, err
 		}

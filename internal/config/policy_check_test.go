@@ -39,7 +39,7 @@ hubs = ["ftp://x"]
 cap = "tool.call"
 scope = "a b"
 `
-	problems, _ := CheckPolicy([]byte(src), policy.System, "p.toml")
+	problems, _ := checkPolicy([]byte(src), policy.System, "p.toml")
 	var got []string
 	for _, e := range problems {
 		got = append(got, fmt.Sprintf("%d:%d", e.Line, e.Column))
@@ -69,12 +69,12 @@ func TestCheckPolicyStopsAtSyntax(t *testing.T) {
 		strings.Repeat("[", 100):                     "1:",
 		"deny_multilink = true\ndeny_multilink = 1 ": "2:",
 	} {
-		problems, _ := CheckPolicy([]byte(src), policy.System, "p.toml")
+		problems, _ := checkPolicy([]byte(src), policy.System, "p.toml")
 		if len(problems) == 0 || !strings.HasPrefix(fmt.Sprintf("%d:", problems[0].Line), want) {
 			t.Errorf("%q: %v", src, problems)
 		}
 	}
-	problems, notes := CheckPolicy([]byte("[tools]\nallow = [\"Bash\"]\n"), policy.Project, "p.toml")
+	problems, notes := checkPolicy([]byte("[tools]\nallow = [\"Bash\"]\n"), policy.Project, "p.toml")
 	if len(problems) != 0 || len(notes) != 1 || !strings.Contains(notes[0], "p.toml:2") {
 		t.Errorf("%v, %v", problems, notes)
 	}
@@ -82,12 +82,12 @@ func TestCheckPolicyStopsAtSyntax(t *testing.T) {
 
 func TestNetworkOffInOneWord(t *testing.T) {
 	for src, off := range map[string]bool{"network = \"off\"": true, "[network]\noff = true": true, "network = { off = true }": true, "[network]\n": false} {
-		l, err := ReadPolicy([]byte(src), policy.User, "p.toml")
+		l, err := readPolicy([]byte(src), policy.User, "p.toml")
 		if err != nil || l.Network.Off != off {
 			t.Errorf("%q: %v, %v", src, l.Network, err)
 		}
 	}
-	if _, err := ReadPolicy([]byte("\nnetwork = \"on\""), policy.User, "p.toml"); err == nil || !strings.Contains(err.Error(), "p.toml:2:") {
+	if _, err := readPolicy([]byte("\nnetwork = \"on\""), policy.User, "p.toml"); err == nil || !strings.Contains(err.Error(), "p.toml:2:") {
 		t.Errorf("%v", err)
 	}
 }
@@ -138,7 +138,7 @@ func TestPoliciesInTheDocuments(t *testing.T) {
 				continue
 			}
 			n++
-			if problems, notes := CheckPolicy([]byte(text), policy.System, doc); len(problems)+len(notes) > 0 {
+			if problems, notes := checkPolicy([]byte(text), policy.System, doc); len(problems)+len(notes) > 0 {
 				t.Errorf("%s: %v %v\n%s", doc, problems, notes, text)
 			}
 		}

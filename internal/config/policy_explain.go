@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"github.com/elfhost/elfhost/internal/config/strict"
 	"net/url"
 	"reflect"
 	"strings"
@@ -17,7 +18,7 @@ func ExplainPolicy(p Paths, project, key string) ([]Explanation, error) {
 	key = strings.TrimSuffix(key, ".")
 	var out []Explanation
 	for _, f := range PolicyFiles(p, project) {
-		b, present, err := readIfPresent(f.Path)
+		b, present, err := strict.ReadIfPresent(f.Path)
 		if err != nil {
 			return nil, fmt.Errorf("reading the %s: %w", f.Kind, err)
 		}
@@ -25,7 +26,7 @@ func ExplainPolicy(p Paths, project, key string) ([]Explanation, error) {
 			continue
 		}
 		var file policyFile
-		ls, err := decode(b, f.Path, &file)
+		ls, err := strict.Decode(b, f.Path, &file)
 		if err != nil {
 			return nil, err
 		}
@@ -57,7 +58,7 @@ func ShowProxy(proxy string) string {
 
 type policyExplainer struct {
 	file, layer, key string
-	ls               lines
+	ls               strict.Lines
 	out              []Explanation
 }
 
@@ -68,7 +69,7 @@ func (w *policyExplainer) walk(v reflect.Value, prefix string) {
 			continue
 		}
 		key, x := prefix+f.Tag.Get("toml"), v.Field(i)
-		if w.ls[key].line == 0 {
+		if !w.ls.Has(key) {
 			continue
 		}
 		if x.Kind() == reflect.Pointer {
@@ -89,20 +90,20 @@ func (w *policyExplainer) walk(v reflect.Value, prefix string) {
 			w.walk(x, key+".")
 		}
 	}
-	if n, ok := v.Interface().(networkFile); ok && n.Off && w.ls["network.off"].line == 0 {
+	if n, ok := v.Interface().(networkFile); ok && n.Off && !w.ls.Has("network.off") {
 		w.add("network", "off", "no network at all")
 	}
 }
 
 func (w *policyExplainer) add(key, value, doc string) {
 	if w.key == "" || key == w.key || strings.HasPrefix(key, w.key+".") || strings.HasPrefix(key, w.key+"[") {
-		w.out = append(w.out, Explanation{Key: key, Value: value, Layer: w.layer, Where: w.ls.where(w.file, key), Doc: doc})
+		w.out = append(w.out, Explanation{Key: key, Value: value, Layer: w.layer, Where: w.ls.Where(w.file, key), Doc: doc})
 	}
 }
 
 // String is the ceiling in one line.
 func (c capFile) String() string {
-	scope, _ := texts(c.Scope)
+	scope, _ := strict.Texts(c.Scope)
 	if len(scope) == 0 {
 		return c.Cap
 	}

@@ -1,22 +1,27 @@
 package config
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/elfhost/elfhost/internal/config/manifest"
+	"github.com/elfhost/elfhost/internal/config/strict"
+)
 
 // policyFile is policy.toml. The tags are its documentation: `config explain`
 // and docs/config.md are made from them.
 type policyFile struct {
-	Default             string       `toml:"default" default:"allow" doc:"what holds for capabilities that no [[allow]] names: allow or deny"`
-	Modes               *[]string    `toml:"modes" doc:"the modes that may be used; all when absent"`
-	RestrictToWorkspace *bool        `toml:"restrict_to_workspace" default:"true" layer:"user" doc:"whether the builtin tools stay inside the workspace; only the system, or without a system policy the user, may turn it off"`
-	RequireSandbox      bool         `toml:"require_sandbox" doc:"no programs without a kernel sandbox"`
-	DenyMultilink       bool         `toml:"deny_multilink" doc:"files with several hard links are not opened"`
-	ExecTime            Duration     `toml:"exec_time" doc:"the longest that a command may take"`
-	Allow               []capFile    `toml:"allow"`
-	Deny                []capFile    `toml:"deny"`
-	Tools               toolsFile    `toml:"tools"`
-	Limits              limitsFile   `toml:"limits"`
-	Network             networkFile  `toml:"network"`
-	Packages            packagesFile `toml:"packages"`
+	Default             string          `toml:"default" default:"allow" doc:"what holds for capabilities that no [[allow]] names: allow or deny"`
+	Modes               *[]string       `toml:"modes" doc:"the modes that may be used; all when absent"`
+	RestrictToWorkspace *bool           `toml:"restrict_to_workspace" default:"true" layer:"user" doc:"whether the builtin tools stay inside the workspace; only the system, or without a system policy the user, may turn it off"`
+	RequireSandbox      bool            `toml:"require_sandbox" doc:"no programs without a kernel sandbox"`
+	DenyMultilink       bool            `toml:"deny_multilink" doc:"files with several hard links are not opened"`
+	ExecTime            strict.Duration `toml:"exec_time" doc:"the longest that a command may take"`
+	Allow               []capFile       `toml:"allow"`
+	Deny                []capFile       `toml:"deny"`
+	Tools               toolsFile       `toml:"tools"`
+	Limits              manifest.Limits `toml:"limits"`
+	Network             networkFile     `toml:"network"`
+	Packages            packagesFile    `toml:"packages"`
 }
 
 // capFile is one [[allow]], [[deny]] or [[packages.ceiling]].
@@ -64,10 +69,14 @@ type networkFile struct {
 	err error
 }
 
-// UnmarshalText reads the short form. What is wrong is kept for unitErrors.
+// UnmarshalText reads the short form. What is wrong is kept: the TOML library
+// would report it without a line.
 func (n *networkFile) UnmarshalText(b []byte) error {
 	if n.Off = string(b) == "off"; !n.Off {
 		n.err = fmt.Errorf(`%q is not "off"; the rest is written as a table [network]`, b)
 	}
 	return nil
 }
+
+// Misread tells strict.Decode.
+func (n networkFile) Misread() error { return n.err }

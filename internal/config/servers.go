@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/elfhost/elfhost/internal/config/strict"
 	"github.com/pelletier/go-toml/v2"
 )
 
@@ -86,8 +87,8 @@ func ProjectWidens(b []byte, file string) (out []string, err error) {
 // the file is other programs'. A server that cannot be used is an error when it
 // is trusted, not here.
 func otherServers(b []byte, file string) (map[string]MCPServer, error) {
-	if len(b) > MaxFile {
-		return nil, tooLarge(file)
+	if len(b) > strict.MaxFile {
+		return nil, strict.TooLarge(file)
 	}
 	var doc struct {
 		Servers map[string]struct {
@@ -102,7 +103,7 @@ func otherServers(b []byte, file string) (map[string]MCPServer, error) {
 		} `json:"mcpServers"`
 	}
 	if err := json.Unmarshal(bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")), &doc); err != nil {
-		return nil, &Error{File: file, Err: err}
+		return nil, &strict.Error{File: file, Err: err}
 	}
 	out := map[string]MCPServer{}
 	for name, s := range doc.Servers {
@@ -129,7 +130,7 @@ func field(name string) reflect.StructField {
 // Check judges a server that was not read from a config.toml.
 func (s MCPServer) Check(name string) error {
 	err := s.check(name, "", nil)
-	var e *Error
+	var e *strict.Error
 	if errors.As(err, &e) {
 		return e.Err
 	}
@@ -142,12 +143,12 @@ func AddServer(file, name string, s MCPServer) error {
 	if err := s.Check(name); err != nil {
 		return err
 	}
-	b, _, err := readIfPresent(file)
+	b, _, err := strict.ReadIfPresent(file)
 	if err != nil {
 		return err
 	}
 	var c Config
-	if _, err := decode(b, file, &c); err != nil {
+	if _, err := strict.Decode(b, file, &c); err != nil {
 		return err
 	}
 	if _, taken := c.MCP.Servers[name]; taken {
@@ -178,7 +179,7 @@ func (s MCPServer) toml(name string) ([]byte, error) {
 		case f.Kind() == reflect.Map:
 			tables[key] = f.Interface().(map[string]string)
 		case f.Kind() == reflect.Struct: // a duration
-			plain[key] = f.Interface().(Duration).String()
+			plain[key] = f.Interface().(strict.Duration).String()
 		default:
 			plain[key] = f.Interface()
 		}
@@ -202,12 +203,12 @@ func (s MCPServer) toml(name string) ([]byte, error) {
 
 // RemoveServer takes a server's tables out of a config.toml.
 func RemoveServer(file, name string) error {
-	b, _, err := readIfPresent(file)
+	b, _, err := strict.ReadIfPresent(file)
 	if err != nil {
 		return err
 	}
 	var c Config
-	if _, err := decode(b, file, &c); err != nil {
+	if _, err := strict.Decode(b, file, &c); err != nil {
 		return err
 	}
 	if _, ok := c.MCP.Servers[name]; !ok {
@@ -215,8 +216,8 @@ func RemoveServer(file, name string) error {
 	}
 	out := cutTables(string(b), "mcp.servers."+name)
 	var after Config
-	if _, err := decode([]byte(out), file, &after); err != nil || len(after.MCP.Servers) != len(c.MCP.Servers)-1 {
-		return &Error{File: file, Err: fmt.Errorf("the server %q is written in a way that only a person can take out; edit the file", name)}
+	if _, err := strict.Decode([]byte(out), file, &after); err != nil || len(after.MCP.Servers) != len(c.MCP.Servers)-1 {
+		return &strict.Error{File: file, Err: fmt.Errorf("the server %q is written in a way that only a person can take out; edit the file", name)}
 	}
 	return replace(file, []byte(out))
 }
@@ -242,7 +243,7 @@ func cutTables(text, table string) string {
 // replace writes a file whole, once what would be in it can be read.
 func replace(file string, b []byte) error {
 	var c Config
-	ls, err := decode(b, file, &c)
+	ls, err := strict.Decode(b, file, &c)
 	if err == nil {
 		err = check(&c, file, ls)
 	}
@@ -252,7 +253,7 @@ func replace(file string, b []byte) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err
 	}
-	return writeFile(file, b)
+	return strict.WriteFile(file, b)
 }
 
 // Expand fills in ${NAME} and ${NAME:-default}, as .mcp.json has them. A name

@@ -251,7 +251,7 @@ func (s *show) account() error {
 	for _, r := range s.receipts {
 		s.line("%s", s.opt.Receipt(r))
 	}
-	key, err := app.AuditKey(s.app.Paths)
+	key, err := audit.Key(app.AuditKeyFile(s.app.Paths))
 	if err != nil {
 		return err
 	}

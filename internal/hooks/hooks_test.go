@@ -15,6 +15,7 @@ import (
 	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/policy"
 	"github.com/elfhost/elfhost/internal/config"
+	"github.com/elfhost/elfhost/internal/config/strict"
 )
 
 // script makes a program of a shell script.
@@ -103,7 +104,7 @@ func TestBeforeTool(t *testing.T) {
 			if name == "hangs" || name == "is deaf to ends" {
 				limit = 500 * time.Millisecond
 			}
-			r, _, ran, _ := open(t, nil, config.Hook{Event: BeforeTool, Command: []string{script(t, c.script)}, Timeout: config.Duration{Duration: limit}})
+			r, _, ran, _ := open(t, nil, config.Hook{Event: BeforeTool, Command: []string{script(t, c.script)}, Timeout: strict.Duration{Duration: limit}})
 			start := time.Now()
 			res := write(r, "a")
 			if (*ran == 1) != c.ran || res.IsError == c.ran || !strings.Contains(res.Text(), c.says) {

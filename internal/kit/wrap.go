@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/elfhost/elfhost/host/foreign"
-	"github.com/elfhost/elfhost/internal/config"
+	"github.com/elfhost/elfhost/internal/config/manifest"
 )
 
 // Program says how a WASI program becomes a tool. In Args, Stdin and Files,
@@ -47,7 +47,7 @@ func Wrap(wasm []byte, p Program) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if _, err := config.ReadManifest([]byte(text), "elf.toml"); err != nil {
+	if _, err := manifest.Read([]byte(text), "elf.toml"); err != nil {
 		return "", err
 	}
 	return text, nil

@@ -21,7 +21,7 @@ import (
 	"github.com/elfhost/elfhost/host/reach"
 	"github.com/elfhost/elfhost/host/sandbox"
 	"github.com/elfhost/elfhost/host/sandbox/compile"
-	"github.com/elfhost/elfhost/internal/config"
+	"github.com/elfhost/elfhost/internal/config/manifest"
 )
 
 // Plugin is a loaded plugin. Set Loader's brokers before the first call.
@@ -70,12 +70,7 @@ func LoadModule(t testing.TB, dir string, wasm []byte) *Plugin {
 		Env:  func(string) (string, bool) { return "", false },
 	}
 	t.Cleanup(func() { p.Loader.HTTP.Close() })
-	manifest := filepath.Join(dir, "elf.toml")
-	data, err := os.ReadFile(manifest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := config.ReadManifest(data, manifest)
+	m, err := manifest.ReadFile(filepath.Join(dir, "elf.toml"))
 	if err != nil {
 		t.Fatal(err)
 	}

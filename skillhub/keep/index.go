@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/elfhost/elfhost/abi"
-	"github.com/elfhost/elfhost/internal/config"
+	"github.com/elfhost/elfhost/internal/config/manifest"
 	"github.com/elfhost/elfhost/skillhub"
 	"github.com/elfhost/elfhost/skillhub/sign"
 )
@@ -144,7 +144,7 @@ func (p Pin) check(name string, d Pinned) error {
 		return fmt.Errorf("%w: its pinned description is of %q", ErrEdited, d.Manifest.Name)
 	case tools != p.Tools:
 		return fmt.Errorf("%w: its pinned tool definitions are not those of %s", ErrEdited, LockName)
-	case config.NeedsHash(d.Manifest.Needs) != p.Needs:
+	case manifest.NeedsHash(d.Manifest.Needs) != p.Needs:
 		return fmt.Errorf("%w: its pinned needs are not those of %s", ErrEdited, LockName)
 	case d.Manifest.Version != p.Version || d.Manifest.Publisher != p.Publisher:
 		return fmt.Errorf("%w: its pinned manifest is not that of %s", ErrEdited, LockName)

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/elfhost/elfhost/abi"
-	"github.com/elfhost/elfhost/internal/config"
+	"github.com/elfhost/elfhost/internal/config/manifest"
 	"github.com/elfhost/elfhost/skillhub"
 	"github.com/elfhost/elfhost/skillhub/pack"
 )
@@ -53,7 +53,7 @@ func pinOf(t testing.TB, g *Stage) (Pin, Pinned) {
 	wasm, _ := g.Contents.File(pack.ModuleFile)
 	skill, _ := g.Contents.File(pack.SkillFile)
 	return Pin{Version: m.Version, Source: "./x" + skillhub.Ext, Digest: g.Digest, Size: g.Size, Module: wasm.Digest, Skill: skill.Digest,
-		Needs: config.NeedsHash(m.Needs), Tools: tools, Grants: []string{"fs.read /ws/**"}}, Pinned{Manifest: *m, Tools: m.Tools}
+		Needs: manifest.NeedsHash(m.Needs), Tools: tools, Grants: []string{"fs.read /ws/**"}}, Pinned{Manifest: *m, Tools: m.Tools}
 }
 
 // install does all of an install, as far as it is the store's.
@@ -425,7 +425,7 @@ func TestIndexIsNotBelieved(t *testing.T) {
 }
 
 func FuzzParseLock(f *testing.F) {
-	l := &Lock{Packages: []Package{{Name: "a", Pin: Pin{Version: "1", Source: "a@1", Digest: skillhub.DigestOf(nil), Needs: config.NeedsHash([]abi.Need{})}}}}
+	l := &Lock{Packages: []Package{{Name: "a", Pin: Pin{Version: "1", Source: "a@1", Digest: skillhub.DigestOf(nil), Needs: manifest.NeedsHash([]abi.Need{})}}}}
 	b, err := l.Encode()
 	if err != nil {
 		f.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/elfhost/elfhost/abi"
-	"github.com/elfhost/elfhost/internal/config"
+	"github.com/elfhost/elfhost/internal/config/manifest"
 	"github.com/elfhost/elfhost/skillhub"
 )
 
@@ -139,7 +139,7 @@ func (b *builder) manifest() error {
 		}
 		return refuse("it has no %s", ManifestFile)
 	}
-	m, err := config.ReadManifest(text, ManifestFile)
+	m, err := manifest.Read(text, ManifestFile)
 	if err != nil {
 		return refuse("%w", err)
 	}

@@ -19,14 +19,14 @@ import (
 	"time"
 )
 
-const manifest = "abi = \"elf/1\"\nname = \"fetch\"\nversion = \"1.2.0\"\n"
+const elfTOML = "abi = \"elf/1\"\nname = \"fetch\"\nversion = \"1.2.0\"\n"
 
 // wasm is enough of a module for the format.
 var wasm = append([]byte("\x00asm\x01\x00\x00\x00"), bytes.Repeat([]byte{0, 1, 2, 3}, 100)...)
 
 func folder(more ...string) fstest.MapFS {
 	dir := fstest.MapFS{
-		"elf.toml": {Data: []byte(manifest)}, "plugin.wasm": {Data: wasm}, "SKILL.md": {Data: []byte("# Fetch\n")},
+		"elf.toml": {Data: []byte(elfTOML)}, "plugin.wasm": {Data: wasm}, "SKILL.md": {Data: []byte("# Fetch\n")},
 		"references/数据.md": {Data: []byte("data")}, "assets/a.csv": {Data: []byte("1,2\n"), Mode: 0o755},
 	}
 	for i := 0; i < len(more); i += 2 {
@@ -84,7 +84,7 @@ func TestWhatIsPacked(t *testing.T) {
 	for _, n := range []string{"elf.toml", "plugin.wasm", "main.go", "go.mod", "prompt.md", "README.md", "LICENSE", ".git/config", ".mcp.json", "testdata/x", "sub/y.md"} {
 		dir[n] = &fstest.MapFile{Data: []byte("x")}
 	}
-	dir["elf.toml"].Data, dir["plugin.wasm"].Data = []byte(manifest), wasm
+	dir["elf.toml"].Data, dir["plugin.wasm"].Data = []byte(elfTOML), wasm
 	_, c := packed(t, dir, Options{})
 	var names []string
 	for _, f := range c.Files {
@@ -192,7 +192,7 @@ func TestHUB03ArchiveBombs(t *testing.T) {
 	refused(t, oldSparse(t), "sparse")
 	refused(t, craft(t, entry{tar.Header{Name: "s", PAXRecords: map[string]string{"VENDOR.x": "1"}}, "x"}), "extended header")
 	inner, _ := packed(t, folder(), Options{})
-	refused(t, craft(t, file("elf.toml", manifest), file("inner.txt", string(inner)), file("plugin.wasm", string(wasm))), "inner.txt")
+	refused(t, craft(t, file("elf.toml", elfTOML), file("inner.txt", string(inner)), file("plugin.wasm", string(wasm))), "inner.txt")
 	var z bytes.Buffer
 	zw := zip.NewWriter(&z)
 	w, _ := zw.Create("elf.toml")
@@ -276,7 +276,7 @@ func TestK04SkillArchives(t *testing.T) {
 }
 
 func TestK06Smuggled(t *testing.T) {
-	plain := []entry{file("elf.toml", manifest), file("plugin.wasm", string(wasm))}
+	plain := []entry{file("elf.toml", elfTOML), file("plugin.wasm", string(wasm))}
 	other := inflate(t, craft(t, append(plain, entry{tar.Header{Name: "x", PAXRecords: map[string]string{"VENDOR.x": "/etc/passwd"}}, "x"})...))
 	refused(t, zipped(bytes.ReplaceAll(other, []byte("VENDOR.x"), []byte("linkpath"))), "linkpath")
 	good := craft(t, plain...)
@@ -288,8 +288,8 @@ func TestK06Smuggled(t *testing.T) {
 	raw := inflate(t, good)
 	refused(t, zipped(append(raw, "more"...)), "after its last file")
 	refused(t, zipped(append(raw, raw...)), "after its last file")
-	refused(t, craft(t, file("elf.toml", manifest), file("elf.signed.json", "{}"), file("plugin.wasm", string(wasm))), "order")
-	refused(t, craft(t, file("elf.signed.json", "{}"), file("elf.toml", manifest), file("plugin.wasm", string(wasm))), "belong together")
+	refused(t, craft(t, file("elf.toml", elfTOML), file("elf.signed.json", "{}"), file("plugin.wasm", string(wasm))), "order")
+	refused(t, craft(t, file("elf.signed.json", "{}"), file("elf.toml", elfTOML), file("plugin.wasm", string(wasm))), "belong together")
 	refused(t, craft(t, entry{tar.Header{Name: "x", Uid: 7}, ""}), "owner")
 }
 
@@ -322,7 +322,7 @@ func TestScriptsAreRefusedByName(t *testing.T) {
 		t.Errorf("packed without scripts, left out %q", c.Left)
 	}
 	// At install, what was signed covers them, and they are not written.
-	archive := craft(t, file("SKILL.md", "x"), file("elf.toml", manifest), file("run.sh", "echo"))
+	archive := craft(t, file("SKILL.md", "x"), file("elf.toml", elfTOML), file("run.sh", "echo"))
 	if _, _, err := unpack(archive, Options{}); !errors.As(err, &s) {
 		t.Errorf("unpacking a script: %v", err)
 	}
@@ -335,14 +335,14 @@ func TestScriptsAreRefusedByName(t *testing.T) {
 func TestManifestIsChecked(t *testing.T) {
 	for want, dir := range map[string]fstest.MapFS{
 		"no elf.toml":  {"SKILL.md": {Data: []byte("x")}},
-		"neither":      {"elf.toml": {Data: []byte(manifest)}},
-		"could use it": {"SKILL.md": {Data: []byte("x")}, "elf.toml": {Data: []byte(manifest + "[[needs]]\ncap = \"exec\"\nscope = [\"git log *\"]\n")}},
+		"neither":      {"elf.toml": {Data: []byte(elfTOML)}},
+		"could use it": {"SKILL.md": {Data: []byte("x")}, "elf.toml": {Data: []byte(elfTOML + "[[needs]]\ncap = \"exec\"\nscope = [\"git log *\"]\n")}},
 		"version":      {"SKILL.md": {Data: []byte("x")}, "elf.toml": {Data: []byte("abi = \"elf/1\"\nname = \"x\"\nversion = \"../1\"\n")}},
-		"unknown key":  {"SKILL.md": {Data: []byte("x")}, "elf.toml": {Data: []byte(manifest + "grants = 1\n")}},
-		"UTF-8":        {"SKILL.md": {Data: []byte("\xff\xfe")}, "elf.toml": {Data: []byte(manifest)}},
-		"limit is":     {"SKILL.md": {Data: make([]byte, maxText+1)}, "elf.toml": {Data: []byte(manifest)}},
-		"is called":    {"skill.md": {Data: []byte("x")}, "elf.toml": {Data: []byte(manifest)}, "plugin.wasm": {Data: wasm}},
-		"a link":       {"SKILL.md": {Data: []byte("x")}, "elf.toml": {Data: []byte(manifest)}, "l": {Mode: fs.ModeSymlink, Data: []byte("/etc/passwd")}},
+		"unknown key":  {"SKILL.md": {Data: []byte("x")}, "elf.toml": {Data: []byte(elfTOML + "grants = 1\n")}},
+		"UTF-8":        {"SKILL.md": {Data: []byte("\xff\xfe")}, "elf.toml": {Data: []byte(elfTOML)}},
+		"limit is":     {"SKILL.md": {Data: make([]byte, maxText+1)}, "elf.toml": {Data: []byte(elfTOML)}},
+		"is called":    {"skill.md": {Data: []byte("x")}, "elf.toml": {Data: []byte(elfTOML)}, "plugin.wasm": {Data: wasm}},
+		"a link":       {"SKILL.md": {Data: []byte("x")}, "elf.toml": {Data: []byte(elfTOML)}, "l": {Mode: fs.ModeSymlink, Data: []byte("/etc/passwd")}},
 	} {
 		if _, err := Folder(context.Background(), io.Discard, dir, Options{}); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), want) {
 			t.Errorf("packing: %v; want a refusal with %q", err, want)

@@ -18,7 +18,7 @@ import (
 	"aead.dev/minisign"
 
 	"github.com/elfhost/elfhost/abi"
-	"github.com/elfhost/elfhost/internal/config"
+	"github.com/elfhost/elfhost/internal/config/manifest"
 	"github.com/elfhost/elfhost/skillhub"
 	"github.com/elfhost/elfhost/skillhub/pack"
 )
@@ -38,7 +38,7 @@ type Statement struct {
 	Publisher string          `json:"publisher"`
 	Key       string          `json:"key"`             // public key, as minisign writes it: "RWQ…"
 	Wasm      skillhub.Digest `json:"wasm,omitempty"`  // of plugin.wasm
-	Needs     string          `json:"needs"`           // config.NeedsHash
+	Needs     string          `json:"needs"`           // manifest.NeedsHash
 	Tools     skillhub.Digest `json:"tools,omitempty"` // skillhub.ToolsDigest
 	Files     skillhub.Digest `json:"files"`           // pack.Contents.Digest
 }
@@ -81,7 +81,7 @@ func Of(c *pack.Contents) (Statement, error) {
 	wasm, _ := c.File(pack.ModuleFile)
 	return Statement{
 		Format: Format, Name: m.Name, Version: m.Version, Publisher: m.Publisher,
-		Wasm: wasm.Digest, Needs: config.NeedsHash(m.Needs), Tools: tools, Files: c.Digest(),
+		Wasm: wasm.Digest, Needs: manifest.NeedsHash(m.Needs), Tools: tools, Files: c.Digest(),
 	}, nil
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/elfhost/elfhost/skillhub/pack"
 )
 
-const manifest = `abi = "elf/1"
+const elfTOML = `abi = "elf/1"
 name = "fetch"
 version = "1.2.0"
 publisher = "acme"
@@ -42,7 +42,7 @@ func key(t testing.TB) Secret {
 }
 
 func files() pack.Memory {
-	return pack.Memory{"elf.toml": []byte(manifest), "plugin.wasm": []byte("\x00asm\x01\x00\x00\x00"), "SKILL.md": []byte("# Fetch\n"), "a/b.md": []byte("x")}
+	return pack.Memory{"elf.toml": []byte(elfTOML), "plugin.wasm": []byte("\x00asm\x01\x00\x00\x00"), "SKILL.md": []byte("# Fetch\n"), "a/b.md": []byte("x")}
 }
 
 // archive packs files, reads them back and gives both.

@@ -1,10 +1,9 @@
-package config
+// Package granted keeps grants.toml: what persons granted to which plugin, and
+// the answers to remember.
+package granted
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -15,36 +14,22 @@ import (
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host/policy"
+	"github.com/elfhost/elfhost/internal/config/strict"
 	"github.com/pelletier/go-toml/v2"
 )
 
-// PluginKey says to which plugin a grant belongs. All four must agree, so
+// Key says to which plugin a grant belongs. All four must agree, so
 // that a grant cannot be replayed for other code of the same name (POL-08).
-type PluginKey struct {
+type Key struct {
 	Publisher string `toml:"publisher"`
 	Name      string `toml:"plugin"`
 	Digest    string `toml:"digest"` // sha256 of the wasm
-	Needs     string `toml:"needs"`  // NeedsHash of the manifest
+	Needs     string `toml:"needs"`  // manifest.NeedsHash
 }
 
-// NeedsHash is a digest of what a manifest asks for. Order, and reasons, do
-// not count.
-func NeedsHash(needs []abi.Need) string {
-	var all []string
-	for _, n := range needs {
-		scope := slices.Clone(n.Scope)
-		slices.Sort(scope)
-		b, _ := json.Marshal(append([]string{string(n.Cap)}, slices.Compact(scope)...)) // strings always marshal
-		all = append(all, string(b))
-	}
-	slices.Sort(all)
-	sum := sha256.Sum256([]byte(strings.Join(slices.Compact(all), "\n")))
-	return "sha256:" + hex.EncodeToString(sum[:])
-}
-
-// PluginGrant is one remembered grant of a plugin.
-type PluginGrant struct {
-	PluginKey
+// Grant is one remembered grant of a plugin.
+type Grant struct {
+	Key
 	Cap   abi.Capability
 	Scope []string
 	Given time.Time
@@ -52,22 +37,22 @@ type PluginGrant struct {
 }
 
 // Grant is what is given, without to whom.
-func (g PluginGrant) Grant() policy.Grant {
+func (g Grant) Grant() policy.Grant {
 	return policy.Grant{Cap: g.Cap, Scope: g.Scope, Where: g.Where}
 }
 
-// Granted is the content of a grants.toml.
-type Granted struct {
-	Grants  []PluginGrant
-	Revoked []PluginGrant // grants of the installation's own that a person took back
-	Rules   []Answer      // remembered answers
+// File is the content of a grants.toml.
+type File struct {
+	Grants  []Grant
+	Revoked []Grant  // grants of the installation's own that a person took back
+	Rules   []Answer // remembered answers
 }
 
 // For returns what is granted to exactly this plugin.
-func (g Granted) For(k PluginKey) []policy.Grant {
+func (g File) For(k Key) []policy.Grant {
 	var out []policy.Grant
 	for _, x := range g.Grants {
-		if x.PluginKey == k {
+		if x.Key == k {
 			out = append(out, x.Grant())
 		}
 	}
@@ -76,10 +61,10 @@ func (g Granted) For(k PluginKey) []policy.Grant {
 
 // Held returns grants of the same publisher and name for other code or other
 // needs: an update for which a person has not agreed yet.
-func (g Granted) Held(k PluginKey) []PluginGrant {
-	var out []PluginGrant
+func (g File) Held(k Key) []Grant {
+	var out []Grant
 	for _, x := range g.Grants {
-		if x.Publisher == k.Publisher && x.Name == k.Name && x.PluginKey != k {
+		if x.Publisher == k.Publisher && x.Name == k.Name && x.Key != k {
 			out = append(out, x)
 		}
 	}
@@ -87,24 +72,24 @@ func (g Granted) Held(k PluginKey) []PluginGrant {
 }
 
 // Add remembers a grant, once. A revocation of the same grant is lifted.
-func (g *Granted) Add(k PluginKey, gr policy.Grant) {
+func (g *File) Add(k Key, gr policy.Grant) {
 	for _, text := range strings.Split(gr.String(), "\n") {
 		one, err := policy.ParseGrant(text)
 		if err != nil {
 			continue // checked by Update before it writes
 		}
-		g.Revoked = slices.DeleteFunc(g.Revoked, func(x PluginGrant) bool { return x.PluginKey == k && x.Grant().String() == one.String() })
-		if !slices.ContainsFunc(g.Grants, func(x PluginGrant) bool { return x.PluginKey == k && x.Grant().String() == one.String() }) {
-			g.Grants = append(g.Grants, PluginGrant{PluginKey: k, Cap: one.Cap, Scope: one.Scope, Given: time.Now().UTC().Truncate(time.Second)})
+		g.Revoked = slices.DeleteFunc(g.Revoked, func(x Grant) bool { return x.Key == k && x.Grant().String() == one.String() })
+		if !slices.ContainsFunc(g.Grants, func(x Grant) bool { return x.Key == k && x.Grant().String() == one.String() }) {
+			g.Grants = append(g.Grants, Grant{Key: k, Cap: one.Cap, Scope: one.Scope, Given: time.Now().UTC().Truncate(time.Second)})
 		}
 	}
 }
 
 // Revoke removes the grants of a plugin, of any digest, that match: all of
 // them when gr is zero. It returns what was removed.
-func (g *Granted) Revoke(publisher, name string, gr policy.Grant) []PluginGrant {
-	var out []PluginGrant
-	g.Grants = slices.DeleteFunc(g.Grants, func(x PluginGrant) bool {
+func (g *File) Revoke(publisher, name string, gr policy.Grant) []Grant {
+	var out []Grant
+	g.Grants = slices.DeleteFunc(g.Grants, func(x Grant) bool {
 		hit := x.Name == name && x.Publisher == publisher && (gr.Cap == "" || x.Cap == gr.Cap && (len(gr.Scope) == 0 || slices.Equal(x.Scope, gr.Scope)))
 		if hit {
 			out = append(out, x)
@@ -130,7 +115,7 @@ func (a Answer) String() string {
 }
 
 // AddRule remembers an answer, once; it replaces one with the same pattern.
-func (g *Granted) AddRule(r Answer) {
+func (g *File) AddRule(r Answer) {
 	g.Rules = slices.DeleteFunc(g.Rules, func(x Answer) bool { return x.String() == r.String() })
 	g.Rules = append(g.Rules, r)
 }
@@ -158,50 +143,50 @@ type ruleFile struct {
 	Effect  string `toml:"effect"`
 }
 
-// ReadGrants reads a grants.toml; a file that is missing holds nothing. layer
+// Read reads a grants.toml; a file that is missing holds nothing. layer
 // is the layer of its rules: "user", "project".
-func ReadGrants(file, layer string) (Granted, error) {
-	b, present, err := readIfPresent(file)
+func Read(file, layer string) (File, error) {
+	b, present, err := strict.ReadIfPresent(file)
 	if err != nil || !present {
-		return Granted{}, err
+		return File{}, err
 	}
 	var f grantsFile
-	ls, err := decode(b, file, &f)
+	ls, err := strict.Decode(b, file, &f)
 	if err != nil {
-		return Granted{}, err
+		return File{}, err
 	}
-	var out Granted
+	var out File
 	if out.Grants, err = pluginGrants(f.Grant, file, "grant", ls); err != nil {
-		return Granted{}, err
+		return File{}, err
 	}
 	if out.Revoked, err = pluginGrants(f.Revoke, file, "revoke", ls); err != nil {
-		return Granted{}, err
+		return File{}, err
 	}
 	for i, r := range f.Rule {
 		key := fmt.Sprintf("rule[%d]", i)
 		p, err := policy.ParsePattern(r.Pattern)
 		if err != nil {
-			return Granted{}, ls.fail(file, key, "%w", err)
+			return File{}, ls.Fail(file, key, "%w", err)
 		}
 		e := policy.Effect(r.Effect)
 		if e != policy.Allow && e != policy.Deny && e != policy.Ask {
-			return Granted{}, ls.fail(file, key, "effect is allow, ask or deny, not %q", r.Effect)
+			return File{}, ls.Fail(file, key, "effect is allow, ask or deny, not %q", r.Effect)
 		}
-		out.Rules = append(out.Rules, Answer{policy.Rule{Pattern: p, Effect: e, Layer: layer, Where: ls.where(file, key)}, r.Plugin})
+		out.Rules = append(out.Rules, Answer{policy.Rule{Pattern: p, Effect: e, Layer: layer, Where: ls.Where(file, key)}, r.Plugin})
 	}
 	return out, nil
 }
 
-func pluginGrants(in []grantFile, file, table string, ls lines) ([]PluginGrant, error) {
-	var out []PluginGrant
+func pluginGrants(in []grantFile, file, table string, ls strict.Lines) ([]Grant, error) {
+	var out []Grant
 	for i, x := range in {
 		key := fmt.Sprintf("%s[%d]", table, i)
-		g := PluginGrant{PluginKey: PluginKey{x.Publisher, x.Plugin, x.Digest, x.Needs}, Cap: abi.Capability(x.Cap), Scope: x.Scope, Given: x.Given, Where: ls.where(file, key)}
+		g := Grant{Key: Key{x.Publisher, x.Plugin, x.Digest, x.Needs}, Cap: abi.Capability(x.Cap), Scope: x.Scope, Given: x.Given, Where: ls.Where(file, key)}
 		if g.Name == "" {
-			return nil, ls.fail(file, key, "a grant names no plugin")
+			return nil, ls.Fail(file, key, "a grant names no plugin")
 		}
 		if _, err := policy.New("grants", g.Grant()); err != nil {
-			return nil, ls.fail(file, key, "%w", err)
+			return nil, ls.Fail(file, key, "%w", err)
 		}
 		out = append(out, g)
 	}
@@ -210,19 +195,19 @@ func pluginGrants(in []grantFile, file, table string, ls lines) ([]PluginGrant, 
 
 const grantsHead = "# Written by elfhost: what was granted, to whom, and answers to remember.\n# See `elfhost grant list`; `elfhost grant revoke` takes back.\n\n"
 
-// UpdateGrants changes a grants.toml: it locks the file against other
+// Update changes a grants.toml: it locks the file against other
 // processes, reads it, lets change edit it, and replaces it whole. Where
 // change, or anything else, fails, the file is as before.
-func UpdateGrants(file, layer string, change func(*Granted) error) error {
+func Update(file, layer string, change func(*File) error) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return fmt.Errorf("making the folder of %q: %w", file, err)
 	}
-	unlock, err := lock(file + ".lock")
+	unlock, err := strict.Lock(file + ".lock")
 	if err != nil {
 		return fmt.Errorf("locking %q: %w", file, err)
 	}
 	defer unlock()
-	g, err := ReadGrants(file, layer)
+	g, err := Read(file, layer)
 	if err != nil {
 		return err
 	}
@@ -233,12 +218,12 @@ func UpdateGrants(file, layer string, change func(*Granted) error) error {
 	if err != nil {
 		return fmt.Errorf("writing %q: %w", file, err)
 	}
-	return writeFile(file, b)
+	return strict.WriteFile(file, b)
 }
 
-func (g Granted) encode() ([]byte, error) {
+func (g File) encode() ([]byte, error) {
 	var f grantsFile
-	put := func(in []PluginGrant) (out []grantFile, err error) {
+	put := func(in []Grant) (out []grantFile, err error) {
 		for _, x := range in {
 			if _, err := policy.New("grants", x.Grant()); err != nil {
 				return nil, err
@@ -265,7 +250,7 @@ func (g Granted) encode() ([]byte, error) {
 	if err := toml.NewEncoder(&b).Encode(f); err != nil {
 		return nil, err
 	}
-	if b.Len() > MaxFile {
+	if b.Len() > strict.MaxFile {
 		return nil, errors.New("there are too many grants; revoke some")
 	}
 	return b.Bytes(), nil

@@ -1,4 +1,4 @@
-package config
+package granted
 
 import (
 	"errors"
@@ -12,17 +12,18 @@ import (
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host/policy"
+	"github.com/elfhost/elfhost/internal/config/manifest"
 )
 
 func TestPOL08GrantReplay(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "d", "grants.toml")
 	needs := []abi.Need{{Cap: abi.NetHTTP, Scope: []string{"public GET"}, Reason: "a"}}
-	k := PluginKey{"acme", "fetch", "sha256:aa", NeedsHash(needs)}
+	k := Key{"acme", "fetch", "sha256:aa", manifest.NeedsHash(needs)}
 	give := policy.Grant{Cap: abi.NetHTTP, Scope: []string{"https://api.github.com GET,POST", "https://b.test"}}
-	if err := UpdateGrants(file, "user", func(g *Granted) error { g.Add(k, give); g.Add(k, give); return nil }); err != nil {
+	if err := Update(file, "user", func(g *File) error { g.Add(k, give); g.Add(k, give); return nil }); err != nil {
 		t.Fatal(err)
 	}
-	g, err := ReadGrants(file, "user")
+	g, err := Read(file, "user")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,15 +32,15 @@ func TestPOL08GrantReplay(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	more := append([]abi.Need{{Cap: abi.ClockFine}}, needs...)
-	for _, other := range []PluginKey{
+	for _, other := range []Key{
 		{"acme", "fetch", "sha256:bb", k.Needs}, {"evil", "fetch", "sha256:aa", k.Needs}, {"acme", "other", "sha256:aa", k.Needs},
-		{"acme", "fetch", "sha256:aa", NeedsHash(more)}, {"", "fetch", "sha256:aa", k.Needs},
+		{"acme", "fetch", "sha256:aa", manifest.NeedsHash(more)}, {"", "fetch", "sha256:aa", k.Needs},
 	} {
 		if g := g.For(other); len(g) != 0 {
 			t.Errorf("%+v uses the grants of %+v", other, k)
 		}
 	}
-	if h := g.Held(PluginKey{"acme", "fetch", "sha256:bb", k.Needs}); len(h) != 2 {
+	if h := g.Held(Key{"acme", "fetch", "sha256:bb", k.Needs}); len(h) != 2 {
 		t.Errorf("held: %+v", h)
 	}
 	if st, err := os.Stat(file); err != nil || st.Mode().Perm() != 0o600 {
@@ -47,38 +48,25 @@ func TestPOL08GrantReplay(t *testing.T) {
 	}
 }
 
-func TestNeedsHash(t *testing.T) {
-	a := []abi.Need{{Cap: abi.FSRead, Scope: []string{"/a", "/b"}, Reason: "x"}, {Cap: abi.KV, Scope: []string{"1MiB"}}}
-	b := []abi.Need{{Cap: abi.KV, Scope: []string{"1MiB"}}, {Cap: abi.FSRead, Scope: []string{"/b", "/a"}, Reason: "y"}}
-	if NeedsHash(a) != NeedsHash(b) {
-		t.Error("order and reasons count")
-	}
-	for _, c := range [][]abi.Need{nil, a[:1], {{Cap: abi.FSWrite, Scope: []string{"/a", "/b"}}, a[1]}, {{Cap: abi.FSRead, Scope: []string{"/a/b"}}, a[1]}} {
-		if NeedsHash(c) == NeedsHash(a) {
-			t.Errorf("%+v has the hash of %+v", c, a)
-		}
-	}
-}
-
 func TestRevokeAndRules(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "grants.toml")
-	k := PluginKey{"acme", "fetch", "sha256:aa", "sha256:nn"}
+	k := Key{"acme", "fetch", "sha256:aa", "sha256:nn"}
 	p, err := policy.ParsePattern("Bash(echo \"a'b\" \\*:*)")
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = UpdateGrants(file, "project", func(g *Granted) error {
+	err = Update(file, "project", func(g *File) error {
 		g.Add(k, policy.Grant{Cap: abi.ClockFine})
 		g.Add(k, policy.Grant{Cap: abi.FSRead, Scope: []string{"/ws/**"}})
 		g.AddRule(Answer{Rule: policy.Rule{Pattern: p, Effect: policy.Allow}})
 		g.AddRule(Answer{Rule: policy.Rule{Pattern: p, Effect: policy.Deny}})
-		g.Revoked = append(g.Revoked, PluginGrant{PluginKey: k, Cap: abi.KV, Scope: []string{"1MiB"}})
+		g.Revoked = append(g.Revoked, Grant{Key: k, Cap: abi.KV, Scope: []string{"1MiB"}})
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = UpdateGrants(file, "project", func(g *Granted) error {
+	err = Update(file, "project", func(g *File) error {
 		if len(g.Rules) != 1 || g.Rules[0].Pattern.String() != p.String() || g.Rules[0].Effect != policy.Deny || g.Rules[0].Layer != "project" || len(g.Revoked) != 1 {
 			t.Errorf("%+v", g)
 		}
@@ -91,7 +79,7 @@ func TestRevokeAndRules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := ReadGrants(file, "project")
+	g, err := Read(file, "project")
 	if err != nil || len(g.For(k)) != 2 || len(g.Revoked) != 0 {
 		t.Errorf("%+v, %v", g, err)
 	}
@@ -99,17 +87,17 @@ func TestRevokeAndRules(t *testing.T) {
 
 func TestUpdateFailsWhole(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "grants.toml")
-	k := PluginKey{"acme", "fetch", "d", "n"}
-	if err := UpdateGrants(file, "user", func(g *Granted) error { g.Add(k, policy.Grant{Cap: abi.ClockFine}); return nil }); err != nil {
+	k := Key{"acme", "fetch", "d", "n"}
+	if err := Update(file, "user", func(g *File) error { g.Add(k, policy.Grant{Cap: abi.ClockFine}); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	before, _ := os.ReadFile(file)
 	boom := errors.New("boom")
-	if err := UpdateGrants(file, "user", func(g *Granted) error { g.Grants = nil; return boom }); !errors.Is(err, boom) {
+	if err := Update(file, "user", func(g *File) error { g.Grants = nil; return boom }); !errors.Is(err, boom) {
 		t.Errorf("%v", err)
 	}
-	if err := UpdateGrants(file, "user", func(g *Granted) error {
-		g.Grants = append(g.Grants, PluginGrant{PluginKey: k, Cap: abi.NetHTTP, Scope: []string{"*"}})
+	if err := Update(file, "user", func(g *File) error {
+		g.Grants = append(g.Grants, Grant{Key: k, Cap: abi.NetHTTP, Scope: []string{"*"}})
 		return nil
 	}); err == nil {
 		t.Error("a malformed grant is written")
@@ -124,8 +112,10 @@ func TestUpdateFailsWhole(t *testing.T) {
 	if err := os.WriteFile(file, []byte("[[grant]]\nplugin = \"x\"\ncap = \"net.http\"\nscope = [\"*\"]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := ReadGrants(file, "user")
-	wantError(t, err, 1, "net.http")
+	_, err := Read(file, "user")
+	if err == nil || !strings.HasPrefix(err.Error(), file+":1: ") || !strings.Contains(err.Error(), "net.http") {
+		t.Errorf("%v", err)
+	}
 }
 
 // TestConcurrentProcesses adds grants from goroutines and child processes at once.
@@ -148,7 +138,7 @@ func TestConcurrentProcesses(t *testing.T) {
 		wg.Go(func() { addGrants(t, file, strings.ToUpper(name), each) })
 	}
 	wg.Wait()
-	g, err := ReadGrants(file, "user")
+	g, err := Read(file, "user")
 	if err != nil || len(g.Grants) != 4*each {
 		t.Errorf("%d grants, want %d (%v)", len(g.Grants), 4*each, err)
 	}
@@ -156,8 +146,8 @@ func TestConcurrentProcesses(t *testing.T) {
 
 func addGrants(t *testing.T, file, name string, n int) {
 	for i := range n {
-		k := PluginKey{Publisher: name, Name: "p" + strconv.Itoa(i)}
-		if err := UpdateGrants(file, "user", func(g *Granted) error { g.Add(k, policy.Grant{Cap: abi.ClockFine}); return nil }); err != nil {
+		k := Key{Publisher: name, Name: "p" + strconv.Itoa(i)}
+		if err := Update(file, "user", func(g *File) error { g.Add(k, policy.Grant{Cap: abi.ClockFine}); return nil }); err != nil {
 			t.Error(err)
 		}
 	}

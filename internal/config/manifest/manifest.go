@@ -1,13 +1,18 @@
-package config
+// Package manifest reads elf.toml: what a plugin is, needs and offers.
+package manifest
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host/policy"
+	"github.com/elfhost/elfhost/internal/config/strict"
 )
 
 // manifestFile is elf.toml.
@@ -21,7 +26,7 @@ type manifestFile struct {
 	Homepage    string     `toml:"homepage"`
 	Needs       []needFile `toml:"needs"`
 	Tools       []toolFile `toml:"tools"`
-	Limits      limitsFile `toml:"limits"`
+	Limits      Limits     `toml:"limits"`
 }
 
 type needFile struct {
@@ -45,29 +50,30 @@ type toolFile struct {
 	Exit  []uint32          `toml:"exit_ok"`
 }
 
-// limitsFile is [limits] of a manifest and of a policy.
-type limitsFile struct {
-	Memory    Size     `toml:"memory" doc:"linear memory of a call"`
-	Time      Duration `toml:"time" doc:"of a call"`
-	Fuel      int64    `toml:"fuel" doc:"metered work of a call"`
-	HostCalls int      `toml:"host_calls" doc:"host functions that a call may use"`
-	Output    Size     `toml:"output" doc:"of the reply"`
-	LogLines  int      `toml:"log_lines" doc:"lines that a call may log"`
-	LogLine   Size     `toml:"log_line" doc:"of one line"`
-	Requests  int      `toml:"requests" doc:"requests of a call"`
-	BytesIn   Size     `toml:"bytes_in" doc:"of all responses of a call"`
-	BytesOut  Size     `toml:"bytes_out" doc:"of all requests of a call"`
-	Parallel  int      `toml:"parallel" doc:"calls at once"`
+// Limits is [limits] of a manifest and of a policy.
+type Limits struct {
+	Memory    strict.Size     `toml:"memory" doc:"linear memory of a call"`
+	Time      strict.Duration `toml:"time" doc:"of a call"`
+	Fuel      int64           `toml:"fuel" doc:"metered work of a call"`
+	HostCalls int             `toml:"host_calls" doc:"host functions that a call may use"`
+	Output    strict.Size     `toml:"output" doc:"of the reply"`
+	LogLines  int             `toml:"log_lines" doc:"lines that a call may log"`
+	LogLine   strict.Size     `toml:"log_line" doc:"of one line"`
+	Requests  int             `toml:"requests" doc:"requests of a call"`
+	BytesIn   strict.Size     `toml:"bytes_in" doc:"of all responses of a call"`
+	BytesOut  strict.Size     `toml:"bytes_out" doc:"of all requests of a call"`
+	Parallel  int             `toml:"parallel" doc:"calls at once"`
 }
 
-func (l limitsFile) limits(file string, ls lines) (abi.Limits, error) {
+// Checked gives the limits; ls says where they stand in the file, for errors.
+func (l Limits) Checked(file string, ls strict.Lines) (abi.Limits, error) {
 	for key, n := range map[string]int64{"fuel": l.Fuel, "host_calls": int64(l.HostCalls), "log_lines": int64(l.LogLines), "requests": int64(l.Requests), "parallel": int64(l.Parallel)} {
 		if n < 0 {
-			return abi.Limits{}, ls.fail(file, "limits."+key, "limits.%s is negative", key)
+			return abi.Limits{}, ls.Fail(file, "limits."+key, "limits.%s is negative", key)
 		}
 	}
 	if l.LogLine.Bytes > 1<<20 {
-		return abi.Limits{}, ls.fail(file, "limits.log_line", "limits.log_line is over 1MiB")
+		return abi.Limits{}, ls.Fail(file, "limits.log_line", "limits.log_line is over 1MiB")
 	}
 	return abi.Limits{
 		Memory: l.Memory.Bytes, Time: l.Time.Duration, Fuel: l.Fuel, HostCalls: l.HostCalls, Output: l.Output.Bytes,
@@ -83,19 +89,19 @@ const (
 	maxText   = 4 << 10
 )
 
-// ReadManifestFile is ReadManifest for a file on disk.
-func ReadManifestFile(name string) (*abi.Manifest, error) {
-	b, err := readFile(name)
+// ReadFile is Read for a file on disk.
+func ReadFile(name string) (*abi.Manifest, error) {
+	b, err := strict.ReadFile(name)
 	if err != nil {
 		return nil, err
 	}
-	return ReadManifest(b, name)
+	return Read(b, name)
 }
 
-// ReadManifest reads elf.toml. file names it in errors.
-func ReadManifest(b []byte, file string) (*abi.Manifest, error) {
+// Read reads elf.toml. file names it in errors.
+func Read(b []byte, file string) (*abi.Manifest, error) {
 	var f manifestFile
-	ls, err := decode(b, file, &f)
+	ls, err := strict.Decode(b, file, &f)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +110,7 @@ func ReadManifest(b []byte, file string) (*abi.Manifest, error) {
 		return nil, err
 	}
 	if len(f.Needs) > maxNeeds || len(f.Tools) > maxTools {
-		return nil, ls.fail(file, "", "it has more than %d needs or %d tools", maxNeeds, maxTools)
+		return nil, ls.Fail(file, "", "it has more than %d needs or %d tools", maxNeeds, maxTools)
 	}
 	for i, n := range f.Needs {
 		need, err := n.need(file, fmt.Sprintf("needs[%d]", i), ls)
@@ -120,102 +126,102 @@ func ReadManifest(b []byte, file string) (*abi.Manifest, error) {
 		}
 		m.Tools = append(m.Tools, tool)
 	}
-	if m.Limits, err = f.Limits.limits(file, ls); err != nil {
+	if m.Limits, err = f.Limits.Checked(file, ls); err != nil {
 		return nil, err
 	}
 	return m, nil
 }
 
-func checkHead(m *abi.Manifest, file string, ls lines) error {
+func checkHead(m *abi.Manifest, file string, ls strict.Lines) error {
 	switch {
 	case m.ABI == "":
-		return ls.fail(file, "", "abi is missing: write abi = %q", abi.Version)
+		return ls.Fail(file, "", "abi is missing: write abi = %q", abi.Version)
 	case m.ABI != abi.Version:
-		return ls.fail(file, "abi", "this host speaks %s, not %q", abi.Version, m.ABI)
+		return ls.Fail(file, "abi", "this host speaks %s, not %q", abi.Version, m.ABI)
 	case m.Name == "":
-		return ls.fail(file, "", "name is missing")
+		return ls.Fail(file, "", "name is missing")
 	case m.Version == "":
-		return ls.fail(file, "", "version is missing")
+		return ls.Fail(file, "", "version is missing")
 	}
 	if err := abi.CheckName(m.Name); err != nil {
-		return ls.fail(file, "name", "%w", err)
+		return ls.Fail(file, "name", "%w", err)
 	}
 	for _, t := range []struct {
 		key, text string
 		most      int
 	}{{"version", m.Version, 64}, {"publisher", m.Publisher, 128}, {"license", m.License, 128}, {"homepage", m.Homepage, 1024}, {"description", m.Description, maxText}} {
 		if len(t.text) > t.most {
-			return ls.fail(file, t.key, "%s is longer than %d bytes", t.key, t.most)
+			return ls.Fail(file, t.key, "%s is longer than %d bytes", t.key, t.most)
 		}
 		if strings.ContainsFunc(t.text, func(r rune) bool {
 			return unicode.IsControl(r) && !(t.key == "description" && (r == '\n' || r == '\t'))
 		}) {
-			return ls.fail(file, t.key, "%s contains control characters", t.key)
+			return ls.Fail(file, t.key, "%s contains control characters", t.key)
 		}
 	}
 	if strings.ContainsAny(m.Version, " /\\") {
-		return ls.fail(file, "version", "version %q is not a version such as 1.2.0", m.Version)
+		return ls.Fail(file, "version", "version %q is not a version such as 1.2.0", m.Version)
 	}
 	return nil
 }
 
-func (n needFile) need(file, key string, ls lines) (abi.Need, error) {
+func (n needFile) need(file, key string, ls strict.Lines) (abi.Need, error) {
 	need := abi.Need{Cap: abi.Capability(n.Cap), Reason: n.Reason}
 	switch {
 	case n.Cap == "":
-		return need, ls.fail(file, key, "a need has no cap")
+		return need, ls.Fail(file, key, "a need has no cap")
 	case !need.Cap.Known():
-		return need, ls.fail(file, key+".cap", "unknown capability %q", n.Cap)
+		return need, ls.Fail(file, key+".cap", "unknown capability %q", n.Cap)
 	case len(n.Reason) > maxText || strings.ContainsFunc(n.Reason, unicode.IsControl):
-		return need, ls.fail(file, key+".reason", "the reason is too long or contains control characters")
+		return need, ls.Fail(file, key+".reason", "the reason is too long or contains control characters")
 	}
-	scope, err := texts(n.Scope)
+	scope, err := strict.Texts(n.Scope)
 	if err != nil {
-		return need, ls.fail(file, key+".scope", "scope: %w", err)
+		return need, ls.Fail(file, key+".scope", "scope: %w", err)
 	}
 	if len(scope) > maxScopes {
-		return need, ls.fail(file, key+".scope", "a need has at most %d scopes", maxScopes)
+		return need, ls.Fail(file, key+".scope", "a need has at most %d scopes", maxScopes)
 	}
 	need.Scope = scope
 	if _, err := policy.FromNeeds([]abi.Need{need}); err != nil {
-		return need, ls.fail(file, scopeKey(need, key, ls), "%w", err)
+		return need, ls.Fail(file, scopeKey(need, key, ls), "%w", err)
 	}
 	return need, nil
 }
 
 // scopeKey finds the scope that is wrong.
-func scopeKey(n abi.Need, key string, ls lines) string {
+func scopeKey(n abi.Need, key string, ls strict.Lines) string {
 	for i, s := range n.Scope {
 		k := fmt.Sprintf("%s.scope[%d]", key, i)
-		if _, err := policy.FromNeeds([]abi.Need{{Cap: n.Cap, Scope: []string{s}}}); err != nil && ls[k].line > 0 {
+		if _, err := policy.FromNeeds([]abi.Need{{Cap: n.Cap, Scope: []string{s}}}); err != nil && ls.Has(k) {
 			return k
 		}
 	}
-	if k := key + ".scope"; ls[k].line > 0 {
+	if k := key + ".scope"; ls.Has(k) {
 		return k
 	}
 	return key
 }
 
-func (t toolFile) tool(file, key string, ls lines) (abi.ToolDecl, error) {
+func (t toolFile) tool(file, key string, ls strict.Lines) (abi.ToolDecl, error) {
 	d := abi.ToolDecl{Name: t.Name, Description: t.Description, ReadOnly: t.ReadOnly}
 	if t.Name == "" || len(t.Name) > 64 || strings.ContainsFunc(t.Name, func(r rune) bool {
 		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '-'
 	}) {
-		return d, ls.fail(file, key, "tool name %q: 1 to 64 letters, digits, _ and -", t.Name)
+		return d, ls.Fail(file, key, "tool name %q: 1 to 64 letters, digits, _ and -", t.Name)
 	}
 	var err error
 	if d.Input, err = schema(t.Input); err != nil {
-		return d, ls.fail(file, key+".input", "input of tool %s: %w", t.Name, err)
+		return d, ls.Fail(file, key+".input", "input of tool %s: %w", t.Name, err)
 	}
 	if d.Input == nil {
 		d.Input = json.RawMessage(`{"type":"object"}`)
 	}
 	if d.Output, err = schema(t.Output); err != nil {
-		return d, ls.fail(file, key+".output", "output of tool %s: %w", t.Name, err)
+		return d, ls.Fail(file, key+".output", "output of tool %s: %w", t.Name, err)
 	}
 	if d.Program, err = t.program(); err != nil {
-		return d, ls.fail(file, key+".args", "args of tool %s: %w", t.Name, err)
+		return d, ls.Fail(file, key+".args", "args of tool %s: %w", t.Name, err)
 	}
 	return d, nil
 }
@@ -231,7 +237,7 @@ func (t toolFile) program() (*abi.Program, error) {
 		if s, ok := a.(string); ok {
 			a = []any{s}
 		}
-		group, err := texts(a)
+		group, err := strict.Texts(a)
 		if err != nil {
 			return nil, fmt.Errorf("item %d: %w", i+1, err)
 		}
@@ -259,4 +265,19 @@ func schema(v any) (json.RawMessage, error) {
 		return b, nil
 	}
 	return nil, fmt.Errorf("it is neither a table nor JSON text")
+}
+
+// NeedsHash is a digest of what a manifest asks for. Order, and reasons, do
+// not count.
+func NeedsHash(needs []abi.Need) string {
+	var all []string
+	for _, n := range needs {
+		scope := slices.Clone(n.Scope)
+		slices.Sort(scope)
+		b, _ := json.Marshal(append([]string{string(n.Cap)}, slices.Compact(scope)...)) // strings always marshal
+		all = append(all, string(b))
+	}
+	slices.Sort(all)
+	sum := sha256.Sum256([]byte(strings.Join(slices.Compact(all), "\n")))
+	return "sha256:" + hex.EncodeToString(sum[:])
 }

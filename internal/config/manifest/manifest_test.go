@@ -1,4 +1,4 @@
-package config
+package manifest
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/internal/config/strict"
 )
 
 const manifest = `abi = "elf/1"
@@ -37,8 +38,8 @@ time = "10s"
 host_calls = 100
 `
 
-func TestReadManifest(t *testing.T) {
-	m, err := ReadManifest([]byte("\xef\xbb\xbf"+manifest), "elf.toml")
+func TestRead(t *testing.T) {
+	m, err := Read([]byte("\xef\xbb\xbf"+manifest), "elf.toml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,9 +54,9 @@ func TestReadManifest(t *testing.T) {
 // wantError checks that an error names its file and line, and says what.
 func wantError(t *testing.T, err error, line int, says string) {
 	t.Helper()
-	var e *Error
+	var e *strict.Error
 	if !errors.As(err, &e) {
-		t.Errorf("%v (%T), want an *Error that says %q", err, err, says)
+		t.Errorf("%v (%T), want an *strict.Error that says %q", err, err, says)
 		return
 	}
 	if e.Line != line || !strings.Contains(err.Error(), says) {
@@ -95,7 +96,7 @@ func TestManifestErrorsNameTheLine(t *testing.T) {
 		if src == manifest {
 			t.Fatalf("%q is not in the manifest", c.old)
 		}
-		_, err := ReadManifest([]byte(src), "elf.toml")
+		_, err := Read([]byte(src), "elf.toml")
 		wantError(t, err, c.line, c.says)
 	}
 }
@@ -113,8 +114,8 @@ func TestHostileTOML(t *testing.T) {
 		"keys":       strings.Repeat("a=1\n", 200_000),
 	} {
 		start := time.Now()
-		_, err := ReadManifest([]byte(src), "elf.toml")
-		var e *Error
+		_, err := Read([]byte(src), "elf.toml")
+		var e *strict.Error
 		if !errors.As(err, &e) || e.File != "elf.toml" {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -135,7 +136,7 @@ func TestOwnManifestsAreValid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := ReadManifest(b, f); err != nil {
+		if _, err := Read(b, f); err != nil {
 			t.Error(err)
 		}
 	}
@@ -146,7 +147,7 @@ func FuzzManifest(f *testing.F) {
 	f.Add([]byte("abi='elf/1'\n[[needs]]\ncap='fs.read'\nscope=['/ws/{a,b}/**']"))
 	f.Add([]byte("[a.b]\n[[a.c]]\n[a.c.d]\nx=[{y=[1,\n2]}]"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		m, err := ReadManifest(b, "elf.toml")
+		m, err := Read(b, "elf.toml")
 		if err == nil && (m.ABI != abi.Version || abi.CheckName(m.Name) != nil) {
 			t.Errorf("accepted %q", b)
 		}
@@ -154,4 +155,17 @@ func FuzzManifest(f *testing.F) {
 			t.Errorf("the error does not name the file: %v", err)
 		}
 	})
+}
+
+func TestNeedsHash(t *testing.T) {
+	a := []abi.Need{{Cap: abi.FSRead, Scope: []string{"/a", "/b"}, Reason: "x"}, {Cap: abi.KV, Scope: []string{"1MiB"}}}
+	b := []abi.Need{{Cap: abi.KV, Scope: []string{"1MiB"}}, {Cap: abi.FSRead, Scope: []string{"/b", "/a"}, Reason: "y"}}
+	if NeedsHash(a) != NeedsHash(b) {
+		t.Error("order and reasons count")
+	}
+	for _, c := range [][]abi.Need{nil, a[:1], {{Cap: abi.FSWrite, Scope: []string{"/a", "/b"}}, a[1]}, {{Cap: abi.FSRead, Scope: []string{"/a/b"}}, a[1]}} {
+		if NeedsHash(c) == NeedsHash(a) {
+			t.Errorf("%+v has the hash of %+v", c, a)
+		}
+	}
 }

@@ -1,9 +1,10 @@
-package config
+package strict
 
 import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,23 +18,28 @@ const maxNesting = 64
 // spot is a line and a column in bytes, both from 1; zero is nowhere.
 type spot struct{ line, col int }
 
-// lines says where every key and array element stands: "limits.time",
+// Lines says where every key and array element stands: "limits.time",
 // "need[0].scope[1]".
-type lines map[string]spot
+type Lines map[string]spot
 
-func (l lines) where(file, key string) string {
+// Has reports whether the file has a key.
+func (l Lines) Has(key string) bool { return l[key].line > 0 }
+
+// Where is "file:line" of a key, or the file where it has no such key.
+func (l Lines) Where(file, key string) string {
 	if n := l[key].line; n > 0 {
 		return file + ":" + strconv.Itoa(n)
 	}
 	return file
 }
 
-func (l lines) fail(file, key, format string, args ...any) error {
+// Fail makes an *Error at a key.
+func (l Lines) Fail(file, key, format string, args ...any) error {
 	return &Error{File: file, Line: l[key].line, Column: l[key].col, Err: fmt.Errorf(format, args...)}
 }
 
-// numbers are the lines alone.
-func (l lines) numbers() map[string]int {
+// Numbers are the lines alone.
+func (l Lines) Numbers() map[string]int {
 	out := make(map[string]int, len(l))
 	for k, s := range l {
 		out[k] = s.line
@@ -43,11 +49,11 @@ func (l lines) numbers() map[string]int {
 
 // positions walks the syntax tree for the line of every key, and refuses what
 // nests too deeply before anything recursive sees it.
-func positions(b []byte, file string) (lines, error) {
+func positions(b []byte, file string) (Lines, error) {
 	if line := tooDeep(b); line > 0 {
 		return nil, &Error{File: file, Line: line, Err: errors.New("it nests too deeply")}
 	}
-	w := &tomlWalk{out: lines{}, counts: map[string]int{}, b: b}
+	w := &tomlWalk{out: Lines{}, counts: map[string]int{}, b: b}
 	var p unstable.Parser
 	p.Reset(b)
 	prefix := ""
@@ -82,7 +88,7 @@ func positions(b []byte, file string) (lines, error) {
 
 // expressions are the lines on which keys and tables begin, in order.
 func expressions(b []byte) []int {
-	w := &tomlWalk{out: lines{}, counts: map[string]int{}, b: b}
+	w := &tomlWalk{out: Lines{}, counts: map[string]int{}, b: b}
 	var p unstable.Parser
 	p.Reset(b)
 	var out []int
@@ -98,11 +104,38 @@ func expressions(b []byte) []int {
 	return out
 }
 
+// Without empties the expressions in which problems lie; nil when that is not
+// possible without changing what the rest means.
+func Without(b []byte, problems []*Error) []byte {
+	begins := expressions(b)
+	rows := bytes.SplitAfter(b, []byte("\n"))
+	for _, e := range problems {
+		i, exact := slices.BinarySearch(begins, e.Line)
+		if !exact {
+			i--
+		}
+		if e.Line == 0 || i < 0 {
+			return nil
+		}
+		end := len(rows)
+		if i+1 < len(begins) {
+			end = begins[i+1] - 1
+		}
+		for n := begins[i] - 1; n < end; n++ {
+			if n == begins[i]-1 && strings.HasPrefix(strings.TrimSpace(string(rows[n])), "[") {
+				return nil // a table's name: the keys below would go to another
+			}
+			rows[n] = []byte("\n")
+		}
+	}
+	return bytes.Join(rows, nil)
+}
+
 // maxKey bounds a dotted key with its table's name, in bytes.
 const maxKey = 256
 
 type tomlWalk struct {
-	out     lines
+	out     Lines
 	counts  map[string]int // elements so far of each array of tables
 	long    spot           // of a key over maxKey
 	b       []byte

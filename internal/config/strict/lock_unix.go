@@ -1,6 +1,6 @@
 //go:build unix
 
-package config
+package strict
 
 import (
 	"os"
@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lock waits for an exclusive lock that other processes honour. The file stays:
+// Lock waits for an exclusive lock that other processes honour. The file stays:
 // removing it would let two holders lock different files of one name.
-func lock(name string) (unlock func(), err error) {
+func Lock(name string) (unlock func(), err error) {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err

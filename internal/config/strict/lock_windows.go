@@ -1,4 +1,4 @@
-package config
+package strict
 
 import (
 	"os"
@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// lock waits for an exclusive lock that other processes honour.
-func lock(name string) (unlock func(), err error) {
+// Lock waits for an exclusive lock that other processes honour.
+func Lock(name string) (unlock func(), err error) {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err

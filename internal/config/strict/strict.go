@@ -1,9 +1,7 @@
-// Package config reads and writes the project's TOML: manifests (elf.toml),
-// policies, grants and configuration, and knows where they lie.
-//
-// Reading is strict: a key that is unknown, given twice or of the wrong type
-// is an error that names file and line, and nothing of the file is used.
-package config
+// Package strict reads TOML strictly: a key that is unknown, given twice or of
+// the wrong type is an error that names file and line, and nothing of the file
+// is used. What comes from strangers is bounded before anything recursive sees it.
+package strict
 
 import (
 	"bytes"
@@ -44,9 +42,17 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// readFile reads a regular file of at most MaxFile bytes. A hostile repository
+// All are the problems that were found together, this one among them.
+func (e *Error) All() []*Error {
+	if len(e.more) > 0 {
+		return e.more
+	}
+	return []*Error{e}
+}
+
+// ReadFile reads a regular file of at most MaxFile bytes. A hostile repository
 // may hold a FIFO or a device in its place: those are not opened.
-func readFile(name string) ([]byte, error) {
+func ReadFile(name string) ([]byte, error) {
 	st, err := os.Stat(name)
 	if err != nil {
 		return nil, err
@@ -64,27 +70,28 @@ func readFile(name string) ([]byte, error) {
 		return nil, err
 	}
 	if len(b) > MaxFile {
-		return nil, tooLarge(name)
+		return nil, TooLarge(name)
 	}
 	return b, nil
 }
 
-func tooLarge(name string) error {
+// TooLarge is the error of a file of more than MaxFile bytes.
+func TooLarge(name string) error {
 	return &Error{File: name, Err: fmt.Errorf("it is larger than %d KiB", MaxFile>>10)}
 }
 
-// readIfPresent is readFile for a file that may be missing.
-func readIfPresent(name string) (b []byte, present bool, err error) {
-	if b, err = readFile(name); errors.Is(err, fs.ErrNotExist) {
+// ReadIfPresent is ReadFile for a file that may be missing.
+func ReadIfPresent(name string) (b []byte, present bool, err error) {
+	if b, err = ReadFile(name); errors.Is(err, fs.ErrNotExist) {
 		return nil, false, nil
 	}
 	return b, err == nil, err
 }
 
-// decode reads strict TOML into v.
-func decode(b []byte, file string, v any) (lines, error) {
+// Decode reads TOML into v. file names it in errors, each of which is an *Error.
+func Decode(b []byte, file string, v any) (Lines, error) {
 	if len(b) > MaxFile {
-		return nil, tooLarge(file)
+		return nil, TooLarge(file)
 	}
 	b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")) // editors on Windows write one
 	if bytes.HasPrefix(b, []byte("\xff\xfe")) || bytes.HasPrefix(b, []byte("\xfe\xff")) {
@@ -103,7 +110,7 @@ func decode(b []byte, file string, v any) (lines, error) {
 		return nil, located(file, err)
 	}
 	if key, err := unitErrors(reflect.ValueOf(v), ""); err != nil {
-		return nil, ls.fail(file, key, "%s: %w", key, err)
+		return nil, ls.Fail(file, key, "%s: %w", key, err)
 	}
 	return ls, nil
 }
@@ -170,9 +177,9 @@ func tomlType(s string) string {
 		return "an integer"
 	case strings.HasPrefix(s, "float"):
 		return "a number"
-	case s == "config.Duration", s == "config.Size":
+	case s == "strict.Duration", s == "strict.Size":
 		return "a string"
-	case s == "table", strings.HasPrefix(s, "struct"), strings.HasPrefix(s, "config."), strings.HasPrefix(s, "map"):
+	case s == "table", strings.HasPrefix(s, "struct"), strings.HasPrefix(s, "config."), strings.HasPrefix(s, "manifest."), strings.HasPrefix(s, "granted."), strings.HasPrefix(s, "map"):
 		return "a table"
 	}
 	return "a " + s

@@ -1,4 +1,4 @@
-package config
+package strict
 
 import (
 	"errors"
@@ -55,7 +55,8 @@ func (s *Size) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// unitErrors finds the first Size or Duration below v that was written wrongly.
+// unitErrors finds the first Size or Duration below v that was written wrongly,
+// or another type that kept such an error and tells it by Misread.
 func unitErrors(v reflect.Value, key string) (string, error) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -68,9 +69,9 @@ func unitErrors(v reflect.Value, key string) (string, error) {
 			return key, x.err
 		case Size:
 			return key, x.err
-		case networkFile:
-			if x.err != nil {
-				return key, x.err
+		case interface{ Misread() error }:
+			if err := x.Misread(); err != nil {
+				return key, err
 			}
 		}
 		for i := range v.NumField() {
@@ -110,8 +111,8 @@ func (s Size) String() string {
 	return "0B"
 }
 
-// texts reads a string or an array of strings.
-func texts(v any) ([]string, error) {
+// Texts reads a string or an array of strings.
+func Texts(v any) ([]string, error) {
 	switch v := v.(type) {
 	case nil:
 		return nil, nil

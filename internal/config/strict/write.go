@@ -1,4 +1,4 @@
-package config
+package strict
 
 import (
 	"fmt"
@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// writeFile replaces a file whole, readable by its owner only.
-func writeFile(file string, b []byte) (err error) {
+// WriteFile replaces a file whole, readable by its owner only.
+func WriteFile(file string, b []byte) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+"-*")
 	if err != nil {
 		return fmt.Errorf("writing %q: %w", file, err)
