@@ -109,6 +109,20 @@ func TestSampleBehindTheCall(t *testing.T) {
 	}
 }
 
+// A server that wants the model to call tools is refused: nobody would ask
+// about those calls.
+func TestSampleWithTools(t *testing.T) {
+	r := newRig(t, Options{Sample: func(context.Context, Sampling) (Sampled, error) {
+		t.Error("the model was asked")
+		return Sampled{Text: "yes"}, nil
+	}})
+	r.add(t, fakeServer(t, "fake", "plain"))
+	r.connect(t, "fake")
+	if got := r.do(t, "mcp__fake__echo", `{"do":"agent","n":1}`); !strings.Contains(got, "tools is not offered") {
+		t.Errorf("%s", got)
+	}
+}
+
 // mcp-go gives a question over HTTP half a minute; an answer that comes later
 // is sent all the same.
 func TestPatient(t *testing.T) {

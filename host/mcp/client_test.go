@@ -18,6 +18,7 @@ import (
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host"
+	"github.com/elfhost/elfhost/host/reach"
 	"github.com/elfhost/elfhost/internal/shared"
 )
 
@@ -264,6 +265,18 @@ func TestBackOff(t *testing.T) {
 	}
 }
 
+// The pause doubles, up to a minute.
+func TestPauses(t *testing.T) {
+	l := newLink(NewClient(Options{}), Server{Name: "s"})
+	for _, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60, 60} {
+		before := time.Now()
+		l.failed(errors.New("no"))
+		if want *= time.Second; l.retry.Sub(before) < want || time.Until(l.retry) > want {
+			t.Errorf("after failure %d it waits %v, not %v", l.fails, l.retry.Sub(before), want)
+		}
+	}
+}
+
 func TestM11InitHang(t *testing.T) {
 	r := newRig(t, Options{})
 	hang := fakeServer(t, "hang", "hang")
@@ -388,6 +401,30 @@ func TestMC04Quarantine(t *testing.T) {
 	later.do(t, "mcp__fake__echo", `{}`)
 	if st := later.Status()[0]; len(st.Held) != 1 || len(st.Tools) != 1 {
 		t.Fatalf("%+v", st)
+	}
+}
+
+// Whatever a model is told counts, and how it is written does not.
+func TestMC04WhatCounts(t *testing.T) {
+	const whole = `{"name":"t","title":"T","description":"d","inputSchema":{"type":"object"},"outputSchema":{"type":"object"}}`
+	digest := func(def string) string {
+		t.Helper()
+		d, err := define("s", json.RawMessage(def))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d.Digest
+	}
+	same := digest(whole)
+	if got := digest(strings.ReplaceAll(whole, ":", " : ")); got != same {
+		t.Error("spaces count")
+	}
+	for old, other := range map[string]string{
+		`"T"`: `"U"`, `"d"`: `"e"`, `"inputSchema":{`: `"inputSchema":{"description":"x",`, `"outputSchema":{`: `"outputSchema":{"description":"x",`,
+	} {
+		if got := digest(strings.Replace(whole, old, other, 1)); got == same {
+			t.Errorf("%s in the place of %s does not count", other, old)
+		}
 	}
 }
 
@@ -528,6 +565,20 @@ func TestProgress(t *testing.T) {
 	}
 }
 
+// Progress prolongs a call ten times at the most.
+func TestEndlessProgress(t *testing.T) {
+	r := newRig(t, Options{})
+	s := fakeServer(t, "fake", "plain")
+	s.Timeout = 200 * time.Millisecond
+	r.add(t, s)
+	r.connect(t, "fake")
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if res := r.call(ctx, "mcp__fake__echo", `{"do":"chatter"}`); !res.IsError || !strings.Contains(res.Text(), "did not answer within") {
+		t.Errorf("%s", res.Text())
+	}
+}
+
 func TestMC10EnvLeak(t *testing.T) {
 	t.Setenv("ELFHOST_SECRET_TEST", "hunter2")
 	t.Setenv("ANTHROPIC_API_KEY", "sk-ant-test")
@@ -538,6 +589,13 @@ func TestMC10EnvLeak(t *testing.T) {
 	env := r.do(t, "mcp__fake__echo", `{"do":"env"}`)
 	if strings.Contains(env, "hunter2") || strings.Contains(env, "sk-ant") || !strings.Contains(env, "GIVEN=yes") {
 		t.Fatalf("%s", env)
+	}
+	// What nobody listed is not there, whatever it is called.
+	allowed := append(reach.CleanEnv(), "FAKE_MCP=plain", "GIVEN=yes")
+	for _, kv := range strings.Split(strings.SplitN(env, "\n[", 2)[0], "\n") {
+		if kv != "" && !slices.Contains(allowed, kv) && !strings.HasPrefix(kv, "PWD=") && !strings.HasPrefix(kv, "ELFHOST_JOB=") {
+			t.Errorf("it got %q", kv)
+		}
 	}
 }
 

@@ -52,7 +52,7 @@ type conn struct {
 func (l *link) connect(ctx context.Context) (*conn, error) {
 	c, err := l.handshake(ctx, false)
 	asks := l.c.opt.Elicit != nil || l.c.opt.Sample != nil || l.c.opt.Roots != nil
-	if err != nil || l.s.URL == "" || l.s.SSE || mcp.IsModernProtocol(c.rpc.ProtocolVersion()) || c.caps.Tools == nil || !c.caps.Tools.ListChanged && !asks {
+	if err != nil || l.s.URL == "" || l.s.SSE || mcp.IsModernProtocol(c.rpc.ProtocolVersion()) || !asks && c.changing().IsEmpty() {
 		return c, err
 	}
 	// Before 2026-07-28 announcements and questions come on a stream of their
@@ -84,10 +84,19 @@ func (l *link) handshake(ctx context.Context, listen bool) (*conn, error) {
 		return nil, plainly(err)
 	}
 	c.session = c.proc == nil && (l.s.SSE || t.GetSessionId() != "")
-	if c.rpc.GetServerCapabilities().Tools != nil && mcp.IsModernProtocol(c.rpc.ProtocolVersion()) && c.caps.Tools.ListChanged {
-		_, _ = c.rpc.ListenAsync(l.c.ctx, mcp.SubscriptionFilter{ToolsListChanged: true}, func(error) {})
+	if changes := c.changing(); mcp.IsModernProtocol(c.rpc.ProtocolVersion()) && !changes.IsEmpty() {
+		_, _ = c.rpc.ListenAsync(l.c.ctx, changes, func(error) {})
 	}
 	return c, nil
+}
+
+// changing are the lists of the server that matter here and that it tells the
+// changes of.
+func (c *conn) changing() mcp.SubscriptionFilter {
+	return mcp.SubscriptionFilter{
+		ToolsListChanged:   c.caps.Tools != nil && c.caps.Tools.ListChanged,
+		PromptsListChanged: c.caps.Prompts != nil && c.caps.Prompts.ListChanged,
+	}
 }
 
 func (c *conn) initialize(ctx context.Context) error {

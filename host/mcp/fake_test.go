@@ -83,7 +83,7 @@ func fake(mode string) {
 	calls, listed := 0, 0
 	var asker json.RawMessage // the call that waits for answers
 	var wanted, refused int
-	var answers []string
+	var answers, fresh []string
 	for {
 		line, err := in.ReadBytes('\n')
 		for err != nil && mode == "wordy" { // it talks on, for ever
@@ -135,11 +135,18 @@ func fake(mode string) {
 				}
 			}
 			more := ""
-			if mode == "prompts" {
+			switch mode {
+			case "prompts":
 				more = `,"prompts":{}`
+			case "fresh prompts":
+				more = `,"prompts":{"listChanged":true}`
 			}
 			answer(`{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true},"logging":{}%s},"serverInfo":{"name":"fake","version":"1"}}`, more)
 		case "prompts/list":
+			if mode == "fresh prompts" {
+				answer(`{"prompts":[%s]}`, strings.Join(append([]string{`{"name":"one"}`}, fresh...), ","))
+				continue
+			}
 			switch calls {
 			case 0:
 				answer(`{"prompts":[{"name":"one"}]}`)
@@ -191,10 +198,13 @@ func fake(mode string) {
 					parts[i] = `{"type":"text","text":"x"}`
 				}
 				answer(`{"content":[%s]}`, strings.Join(parts, ","))
-			case "ask", "sample", "roots":
+			case "ask", "sample", "roots", "agent":
 				method, params := "elicitation/create", `{"message":"who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}`
 				if a.Do == "sample" {
 					method, params = "sampling/createMessage", `{"messages":[{"role":"user","content":{"type":"text","text":"hi"}}],"maxTokens":9}`
+				}
+				if a.Do == "agent" {
+					method, params = "sampling/createMessage", `{"messages":[{"role":"user","content":{"type":"text","text":"hi"}}],"maxTokens":9,"tools":[{"name":"rm","inputSchema":{"type":"object"}}]}`
 				}
 				if a.Do == "roots" {
 					method, params = "roots/list", "{}"
@@ -202,6 +212,15 @@ func fake(mode string) {
 				asker, wanted = q.ID, a.N
 				for i := range a.N {
 					say(`{"jsonrpc":"2.0","id":"q%d","method":%q,"params":%s}`, i, method, params)
+				}
+			case "prompt": // a new one, announced
+				fresh = append(fresh, `{"name":"two"}`)
+				say(`{"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}`)
+				text("prompted")
+			case "chatter": // progress for ever, and no answer
+				for {
+					say(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%q,"progress":1}}`, q.Params.Meta.Token)
+					time.Sleep(10 * time.Millisecond)
 				}
 			case "never":
 				fmt.Fprintln(os.Stderr, "at work")

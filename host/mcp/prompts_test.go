@@ -5,8 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+
+	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host"
@@ -34,6 +38,12 @@ func showing(t *testing.T, own ...host.Tool) Server {
 		},
 	})
 	t.Cleanup(b.Close)
+	return overHTTP(t, b)
+}
+
+// overHTTP serves a bridge over HTTP, and is the way there.
+func overHTTP(t *testing.T, b *Bridge) Server {
+	t.Helper()
 	h, err := b.Handler(HTTPOptions{Token: "letmein"})
 	if err != nil {
 		t.Fatal(err)
@@ -101,6 +111,44 @@ func TestPromptsOutlastAnError(t *testing.T) {
 	if got := again.Prompts(); len(got) != 1 {
 		t.Errorf("the next session has %v", got)
 	}
+}
+
+// Prompts that a server announces are there without a new start.
+func TestNewPrompts(t *testing.T) {
+	r := newRig(t, Options{})
+	r.add(t, fakeServer(t, "fake", "fresh prompts"))
+	r.connect(t, "fake")
+	r.do(t, "mcp__fake__echo", `{"do":"prompt"}`)
+	wait(t, func() bool { return len(r.Prompts()) == 2 })
+}
+
+// So they are with a server of 2026-07-28, which tells only who subscribed, and
+// with one that has prompts and no tools.
+func TestNewPromptsOverHTTP(t *testing.T) {
+	reg := host.New(host.Options{Gate: &host.Gate{Mode: host.ModeAuto}})
+	var mu sync.Mutex
+	offered := []Prompt{{Name: "one"}}
+	changed := make(chan struct{})
+	b := NewBridge(ServeOptions{
+		Registry: reg, Version: "1", Changed: func() <-chan struct{} { return changed },
+		Offers: func(context.Context) ([]Prompt, []Resource) {
+			mu.Lock()
+			defer mu.Unlock()
+			return slices.Clone(offered), nil
+		},
+	})
+	t.Cleanup(b.Close)
+	r := newRig(t, Options{})
+	r.add(t, overHTTP(t, b))
+	r.connect(t, "web")
+	if st := r.Status()[0]; !mcp.IsModernProtocol(st.Version) || len(r.Prompts()) != 1 {
+		t.Fatalf("%+v, %v", st, r.Prompts())
+	}
+	mu.Lock()
+	offered = append(offered, Prompt{Name: "two"})
+	mu.Unlock()
+	close(changed)
+	wait(t, func() bool { return len(r.Prompts()) == 2 })
 }
 
 func TestResourcesOfAServer(t *testing.T) {

@@ -66,6 +66,7 @@ func TestAnnotations(t *testing.T) {
 		"ours, editing":  {host.Spec{Kind: host.KindEdit, Origin: host.Origin{Source: host.Builtin}}, false, true, false},
 		"ours, running":  {host.Spec{Kind: host.KindExecute, Origin: host.Origin{Source: host.Builtin}}, false, true, true},
 		"ours, fetching": {host.Spec{Kind: host.KindFetch, Origin: host.Origin{Source: host.Bundled}}, true, false, true},
+		"a module's":     {host.Spec{Kind: host.KindRead, Origin: host.Origin{Source: host.Plugin}}, false, true, true},
 		"a server's":     {host.Spec{Kind: host.KindRead, Origin: host.Origin{Source: host.MCP}}, false, true, true},
 	} {
 		c.spec.Name = "x"

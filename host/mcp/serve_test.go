@@ -259,6 +259,37 @@ func TestServeLive(t *testing.T) {
 	}
 }
 
+// The protocol wants progress to grow, whatever a tool reports.
+func TestProgressGrows(t *testing.T) {
+	b, _ := bridge(t, tool{"search", host.KindSearch, func(_ context.Context, c host.Call) (abi.Result, error) {
+		for _, n := range []float64{2, 1, 0, 0, 3} {
+			c.Progress(abi.Progress{Done: n})
+		}
+		return abi.Text("found"), nil
+	}})
+	//lint:ignore SA1019 the older era of the protocol is what this measures
+	c := serveStdio(t, b, client.WithLegacyProtocolOnly())
+	seen := make(chan float64, 10)
+	c.OnNotification(func(n mcp.JSONRPCNotification) {
+		if at, ok := n.Params.AdditionalFields["progress"].(float64); ok {
+			seen <- at
+		}
+	})
+	req := mcp.CallToolRequest{}
+	req.Params.Name, req.Params.Meta = "search", &mcp.Meta{ProgressToken: "p"}
+	if _, err := c.CallTool(context.Background(), req); err != nil {
+		t.Fatal(err)
+	}
+	last := -1.0
+	for range 5 {
+		if at := <-seen; at <= last {
+			t.Errorf("%v follows %v", at, last)
+		} else {
+			last = at
+		}
+	}
+}
+
 // What a client sends that is no message costs an error, and nothing else.
 func TestServeHostileLines(t *testing.T) {
 	b, _ := bridge(t)
@@ -335,12 +366,14 @@ func TestMB01toMB06Guards(t *testing.T) {
 		{"MB-02 own page", 200, "/mcp", ping, func(r *http.Request) { r.Header.Set("Origin", "http://localhost:3000") }},
 		{"MB-02 look-alike", 403, "/mcp", ping, func(r *http.Request) { r.Header.Set("Origin", "http://localhost.evil.test") }},
 		{"MB-02 null origin", 403, "/mcp", ping, func(r *http.Request) { r.Header.Set("Origin", "null") }},
+		{"MB-02 two origins", 403, "/mcp", ping, func(r *http.Request) { r.Header["Origin"] = []string{"http://localhost:3000", "https://evil.test"} }},
 		{"MB-02 simple request", 415, "/mcp", ping, func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }},
 		{"MB-03 none", 401, "/mcp", ping, func(r *http.Request) { r.Header.Del("Authorization") }},
 		{"MB-03 wrong", 401, "/mcp", ping, func(r *http.Request) { r.Header.Set("Authorization", "Bearer letmeix") }},
 		{"MB-03 prefix", 401, "/mcp", ping, func(r *http.Request) { r.Header.Set("Authorization", "Bearer letme") }},
 		{"MB-03 longer", 401, "/mcp", ping, func(r *http.Request) { r.Header.Set("Authorization", "Bearer letmeinn") }},
 		{"MB-03 empty", 401, "/mcp", ping, func(r *http.Request) { r.Header.Set("Authorization", "Bearer ") }},
+		{"MB-03 two headers", 401, "/mcp", ping, func(r *http.Request) { r.Header.Add("Authorization", "Bearer other") }},
 		{"MB-03 query", 401, "/mcp?token=letmein&access_token=letmein", ping, func(r *http.Request) { r.Header.Del("Authorization") }},
 		{"MB-03 metrics", 401, "/metrics", "", func(r *http.Request) { r.Method = "GET"; r.Header.Del("Authorization") }},
 		{"MB-06 body", 413, "/mcp", strings.Repeat(" ", maxMessage+1), func(*http.Request) {}},
@@ -356,7 +389,7 @@ func TestMB01toMB06Guards(t *testing.T) {
 			}
 		})
 	}
-	if got, body := post(t, s.URL+"/metrics", "", func(r *http.Request) { r.Method = "GET" }); got != 200 || !strings.Contains(body, `elfhost_mcp_refused_total{status="401"} 7`) || strings.Contains(body, "letmein") {
+	if got, body := post(t, s.URL+"/metrics", "", func(r *http.Request) { r.Method = "GET" }); got != 200 || !strings.Contains(body, `elfhost_mcp_refused_total{status="401"} 8`) || strings.Contains(body, "letmein") {
 		t.Errorf("%d %s", got, body)
 	}
 	if got, body := post(t, s.URL+"/healthz", "", func(r *http.Request) { r.Method = "GET"; r.Header.Del("Authorization") }); got != 200 || body != "ok\n" {
