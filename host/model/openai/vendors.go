@@ -50,12 +50,12 @@ type Local struct {
 // on their ports has no list of models and is left out. client must be able
 // to reach loopback; nil means the default one.
 func Detect(ctx context.Context, client *http.Client) []Local {
+	ctx, cancel := context.WithTimeout(ctx, 800*time.Millisecond)
+	defer cancel()
 	return detect(ctx, client, Vendors())
 }
 
 func detect(ctx context.Context, client *http.Client, vendors []Vendor) []Local {
-	ctx, cancel := context.WithTimeout(ctx, 800*time.Millisecond)
-	defer cancel()
 	found := make([]Local, len(vendors))
 	var wg sync.WaitGroup
 	for i, v := range vendors {
