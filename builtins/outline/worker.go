@@ -122,13 +122,17 @@ func (w *worker) close() error {
 	return nil
 }
 
+// lastWords is what reading the rest of the complaint may take after the
+// worker's end. It is there in a moment, but where the host waits for a processor.
+const lastWords = time.Minute
+
 func start(self string) (*process, error) {
 	p := &process{cmd: exec.Command(self, Verb), stderr: &tail{}}
 	p.cmd.Env = []string{"MALLOC_ARENA_MAX=2"} // its address space is limited
 	p.cmd.Dir = os.TempDir()
 	p.cmd.Stderr = p.stderr
 	p.cmd.SysProcAttr = attributes()
-	p.cmd.WaitDelay = time.Second
+	p.cmd.WaitDelay = lastWords
 	var err error
 	if p.in, err = p.cmd.StdinPipe(); err != nil {
 		return nil, err

@@ -72,7 +72,7 @@ func try(ctx context.Context, kind string) (Sandbox, string, string) {
 	defer clean()
 	var said bytes.Buffer
 	cmd.Stderr = &said
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = tryFor
 	if err := cmd.Start(); err != nil {
 		return Sandbox{}, err.Error(), fix
 	}

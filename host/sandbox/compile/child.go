@@ -27,6 +27,10 @@ const (
 // maxMessage bounds what is kept of the child's complaint.
 const maxMessage = 2 << 10
 
+// lastWords is what reading the rest of the complaint may take after the child's
+// end. It is there in a moment, but where this process waits for a processor.
+const lastWords = time.Minute
+
 // spawn runs the child over module; its output goes to dir.
 func spawn(ctx context.Context, module []byte, dir string, o Options) error {
 	l := o.Limits.withDefaults()
@@ -46,7 +50,7 @@ func spawn(ctx context.Context, module []byte, dir string, o Options) error {
 	cmd.Stdin = bytes.NewReader(module)
 	message := &tail{}
 	cmd.Stderr = message
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = lastWords
 	cmd.SysProcAttr = attributes()
 	err := cmd.Run()
 	switch {
