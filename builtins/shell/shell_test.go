@@ -237,7 +237,7 @@ func TestB07B08SplitRunes(t *testing.T) {
 
 func TestB10SH25Floods(t *testing.T) {
 	s := newSession(t, &reach.Runner{})
-	res := s.call("Bash", map[string]any{"command": "head -c 30000000 /dev/zero | tr '\\0' x; echo; echo end", "timeout": 60})
+	res := s.call("Bash", map[string]any{"command": "head -c 30000000 /dev/zero | tr '\\0' x; echo; echo end", "timeout": 600})
 	text := res.Text()
 	wants(t, text, "28.5 MB left out (truncated)", "end", "The whole output, 28.6 MB, is in ")
 	if len(text) > 110<<10 {
@@ -256,7 +256,7 @@ func TestB10SH25Floods(t *testing.T) {
 	if m.Sys > 100<<20 {
 		t.Errorf("%d MB of memory in use", m.Sys>>20)
 	}
-	wants(t, s.call("Bash", map[string]any{"command": "yes | head -c 2000000000", "timeout": 60}).Text(), "left out", "more than the log may hold")
+	wants(t, s.call("Bash", map[string]any{"command": "yes | head -c 2000000000", "timeout": 600}).Text(), "left out", "more than the log may hold")
 }
 
 func TestLogsOfShortOutputsAreNotKept(t *testing.T) {

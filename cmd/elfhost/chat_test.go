@@ -481,7 +481,7 @@ func TestChatInterrupt(t *testing.T) {
 	k.types("\x03")
 	k.sees("interrupted")
 	k.sees("> ")
-	if p := runs("61.371"); p != "" {
+	if p := runs(dir, "61.371"); p != "" {
 		t.Errorf("process %s goes on", p)
 	}
 	k.types("echo alive\r")
@@ -512,7 +512,7 @@ func TestChatInterruptTwice(t *testing.T) {
 		k.types("\x03")
 		select {
 		case <-k.end:
-		case <-time.After(10 * time.Second):
+		case <-time.After(30 * time.Second):
 			t.Logf("%q", k.output())
 			continue
 		}
@@ -679,11 +679,17 @@ func waitForFile(t *testing.T, name string) {
 	t.Fatalf("%s was not made", name)
 }
 
-// runs finds a process with the word among its arguments (Linux).
-func runs(word string) string {
+// runs finds a sleep with this word as its argument in a folder (Linux).
+func runs(dir, word string) string {
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
 	names, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, name := range names {
 		if b, err := os.ReadFile(name); err == nil && bytes.Contains(b, []byte("sleep\x00"+word)) {
+			if in, err := os.Readlink(filepath.Join(filepath.Dir(name), "cwd")); err == nil && in != dir {
+				continue // another test's
+			}
 			return name
 		}
 	}

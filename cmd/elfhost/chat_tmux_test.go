@@ -31,7 +31,7 @@ func TestChatUnderTmux(t *testing.T) {
 		return string(out)
 	}
 	run("new-session", "-d", "-x", "40", "-y", "30", "-c", dir,
-		fmt.Sprintf("env -u NO_COLOR ELFHOST_HOME=%s LC_ALL=C.UTF-8 %s chat -m scripted/t.toml; sleep 60", home, elfhostProgram(t)))
+		fmt.Sprintf("env -u NO_COLOR ELFHOST_HOME=%s LC_ALL=C.UTF-8 %s chat -m scripted/t.toml; echo and that was all; sleep 600", home, elfhostProgram(t)))
 	t.Cleanup(func() { _ = exec.Command(tmux, "-L", socket, "kill-server").Run() })
 	screen := func(until string) string {
 		t.Helper()
@@ -68,4 +68,5 @@ func TestChatUnderTmux(t *testing.T) {
 	run("send-keys", "C-c")
 	run("send-keys", "C-d")
 	screen("to go on: elfhost chat -r")
+	screen("and that was all") // what still writes to its home would be in the way of its removal
 }

@@ -46,6 +46,10 @@ type shown struct {
 // parallel, with names that tell each call from all others.
 type busy struct{}
 
+// life tells one victim from all others, of which one may have had its process
+// number. The calls that carry it are numbers that JSON holds.
+var life = rand.IntN(1 << 40)
+
 func (busy) Stream(_ context.Context, r model.Request) iter.Seq2[model.Event, error] {
 	return func(yield func(model.Event, error) bool) {
 		if err := model.Check(r.Messages); err != nil {
@@ -53,14 +57,14 @@ func (busy) Stream(_ context.Context, r model.Request) iter.Seq2[model.Event, er
 			return
 		}
 		n := len(r.Messages)
-		thought := fmt.Sprintf("thought-%d-%d ", os.Getpid(), n)
+		thought := fmt.Sprintf("thought-%d-%d ", life, n)
 		if !yield(model.Event{Kind: model.KindThinking, Text: thought}, nil) ||
 			!yield(model.Event{Kind: model.KindBlock, Block: &model.Block{Thinking: &model.Thinking{Text: thought}}}, nil) {
 			return
 		}
 		var said strings.Builder
 		for i := range 5 {
-			piece := fmt.Sprintf("word-%d-%d-%d ", os.Getpid(), n, i)
+			piece := fmt.Sprintf("word-%d-%d-%d ", life, n, i)
 			said.WriteString(piece)
 			if !yield(model.Event{Kind: model.KindText, Text: piece}, nil) {
 				return
@@ -71,7 +75,7 @@ func (busy) Stream(_ context.Context, r model.Request) iter.Seq2[model.Event, er
 			return
 		}
 		for i, name := range []string{"Read", "Read", "Write", "Read"} {
-			k := call(fmt.Sprintf("c-%d-%d-%d", os.Getpid(), n, i), name, fmt.Sprintf(`{"n":%d}`, os.Getpid()*1000+n*10+i))
+			k := call(fmt.Sprintf("c-%d-%d-%d", life, n, i), name, fmt.Sprintf(`{"n":%d}`, life*1000+n*10+i))
 			if !yield(model.Event{Kind: model.KindBlock, Block: &model.Block{Call: &k}}, nil) {
 				return
 			}

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -523,14 +524,16 @@ func TestMC09Flood(t *testing.T) {
 	if raced {
 		notes = 20_000
 	}
+	began := time.Now()
 	if got := r.do(t, "mcp__fake__echo", fmt.Sprintf(`{"do":"notes","n":%d}`, notes)); got != "done" {
 		t.Fatalf("%q", got)
 	}
 	r.mu.Lock()
 	n := len(r.logs)
 	r.mu.Unlock()
-	if n > 2000 {
-		t.Errorf("%d lines of log were passed on", n)
+	// 100 in ten seconds, of which there are more where reading takes longer.
+	if most := 1000 + 10*int(time.Since(began)/time.Second); n > most {
+		t.Errorf("%d lines of log were passed on, want %d at the most", n, most)
 	}
 	l.s.Timeout = 300 * time.Millisecond
 	if res := r.call(context.Background(), "mcp__fake__echo", `{"do":"never"}`); !res.IsError || !strings.Contains(res.Text(), "did not answer within") {
@@ -604,19 +607,18 @@ func TestCloseEndsTheGroup(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("looks at /proc")
 	}
+	forever := strconv.Itoa(900_000_000 + os.Getpid()) // tells it from what other tests started
 	r := newRig(t, Options{})
 	s := fakeServer(t, "fake", "plain")
-	s.Command, s.Args = "/bin/sh", []string{"-c", `sleep 987654 & exec "$0"`, os.Args[0]}
+	s.Command, s.Args = "/bin/sh", []string{"-c", "sleep " + forever + ` & exec "$0"`, os.Args[0]}
 	r.add(t, s)
 	r.connect(t, "fake")
 	r.do(t, "mcp__fake__echo", `{}`)
-	if !running("sleep\x00987654") {
-		t.Fatal("the child does not run")
-	}
+	wait(t, func() bool { return running("sleep\x00" + forever) })
 	if err := r.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	wait(t, func() bool { return !running("sleep\x00987654") })
+	wait(t, func() bool { return !running("sleep\x00" + forever) })
 }
 
 // One that does not stop talking when its input ends does not hold up the end.
@@ -625,7 +627,7 @@ func TestCloseOfATalker(t *testing.T) {
 	r.add(t, fakeServer(t, "fake", "wordy"))
 	r.connect(t, "fake")
 	began := time.Now()
-	if err := r.Close(context.Background()); err != nil || time.Since(began) > 5*time.Second {
+	if err := r.Close(context.Background()); err != nil || time.Since(began) > time.Minute {
 		t.Errorf("%v after %v", err, time.Since(began))
 	}
 }

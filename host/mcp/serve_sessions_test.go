@@ -143,7 +143,7 @@ func (s *session) write(q string) (id string, done <-chan string) {
 	select {
 	case id := <-ids:
 		return id, end
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		s.t.Fatal("nothing was asked")
 	}
 	return "", nil

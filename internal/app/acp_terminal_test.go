@@ -1,11 +1,13 @@
 package app_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
 
@@ -80,16 +82,23 @@ func TestTerminalsOfZed(t *testing.T) {
 }
 
 func TestTerminalThatTakesTooLong(t *testing.T) {
-	h := newHouse(t)
-	h.script(call("Shell", `{"command":"echo begun; exec sleep 60","timeoutSeconds":0.3}`), say("It said: {{result}}"))
-	e := h.start()
-	e.hello(withTerminals())
-	e.ask(e.open(), "run it")
-	if len(e.killed) != 1 || len(e.released) != 1 {
-		t.Errorf("killed %v, released %v", e.killed, e.released)
+	var said string
+	// On a busy machine a command may not come so far in a short time.
+	for limit := 300 * time.Millisecond; limit < time.Minute && !strings.Contains(said, "begun"); limit *= 4 {
+		h := newHouse(t)
+		h.script(call("Shell", fmt.Sprintf(`{"command":"echo begun; exec sleep 600","timeoutSeconds":%g}`, limit.Seconds())), say("It said: {{result}}"))
+		e := h.start()
+		e.hello(withTerminals())
+		e.ask(e.open(), "run it")
+		if len(e.killed) != 1 || len(e.released) != 1 {
+			t.Errorf("killed %v, released %v", e.killed, e.released)
+		}
+		if said = e.said(); !strings.Contains(said, "it took longer than "+limit.String()) {
+			t.Errorf("the agent said %q", said)
+		}
 	}
-	if got := e.said(); !strings.Contains(got, "begun") || !strings.Contains(got, "it took longer than 300ms") {
-		t.Errorf("the agent said %q", got)
+	if !strings.Contains(said, "begun") {
+		t.Errorf("the agent said %q", said)
 	}
 }
 

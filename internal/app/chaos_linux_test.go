@@ -186,11 +186,10 @@ func (c *chaosPlace) nothingIsLeft(round int) {
 	t := c.t
 	t.Helper()
 	var left []string
-	for range 50 { // one that was killed a moment ago may still be there
-		if left = c.programs(); len(left) == 0 {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) { // one that was killed a moment ago may still be there
+		if left = c.programs(); len(left) == 0 || time.Now().After(end) {
 			break
 		}
-		time.Sleep(20 * time.Millisecond)
 	}
 	if len(left) > 0 {
 		t.Errorf("round %d: programs are left:\n%s", round, strings.Join(left, "\n"))

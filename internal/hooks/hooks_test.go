@@ -92,7 +92,7 @@ func TestBeforeTool(t *testing.T) {
 		"complains at length": {"yes no | head -c 400000 >&2; exit 2", false, "no no no"},
 		"talks and passes":    {"yes hm | head -c 400000 >&2", true, "written"},
 		"is deaf to ends":     {"trap '' TERM; while :; do sleep 1; done", false, "took longer than"},
-		"leaves a talker":     {"(while :; do echo x; sleep 0.01; done) & exit 0", false, ""},
+		"leaves a talker":     {`(while :; do echo x; : > "$0.said"; sleep 0.01; done) & until [ -e "$0.said" ]; do sleep 0.01; done; exit 0`, false, ""},
 		"prose":               {"echo all is well", false, "no JSON object"},
 		"odd decision":        {`echo '{"decision":"perhaps"}'`, false, "neither allow nor deny"},
 		"floods":              {"yes | head -c 200000", false, "answered more than"},

@@ -2,7 +2,10 @@ package serve
 
 import (
 	"context"
+	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -18,21 +21,49 @@ func browse(t *testing.T, url string) string {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
+	dir := profile(t)
 	cmd := exec.CommandContext(ctx, chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-		"--disable-background-networking", "--user-data-dir="+t.TempDir(), "--enable-logging=stderr", "--virtual-time-budget=2000", "--dump-dom", url)
-	cmd.WaitDelay = 5 * time.Second
-	var said strings.Builder
-	cmd.Stderr = &said
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("chromium: %v\n%s", err, said.String())
+		"--disable-background-networking", "--user-data-dir="+dir, "--enable-logging=stderr", "--virtual-time-budget=2000", "--dump-dom", url)
+	page, said := filepath.Join(dir, "page"), filepath.Join(dir, "said")
+	for name, to := range map[string]*io.Writer{page: &cmd.Stdout, said: &cmd.Stderr} { // no pipes: processes that outlive it would hold them
+		f, err := os.Create(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		*to = f
 	}
-	for line := range strings.Lines(said.String()) {
+	err = cmd.Run()
+	complaints, _ := os.ReadFile(said)
+	if err != nil {
+		t.Fatalf("chromium: %v\n%s", err, complaints)
+	}
+	for line := range strings.Lines(string(complaints)) {
 		if strings.Contains(line, "CONSOLE") { // a script, a style or a resource that was refused
 			t.Errorf("the browser complains: %s", line)
 		}
 	}
+	out, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return string(out)
+}
+
+// profile is a folder for a browser, whose processes may write there for a
+// moment after it has ended.
+func profile(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "elfhost-browser-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for end := time.Now().Add(time.Minute); os.RemoveAll(dir) != nil && time.Now().Before(end); {
+			time.Sleep(20 * time.Millisecond)
+		}
+	})
+	return dir
 }
 
 func TestPagesInBrowser(t *testing.T) {
