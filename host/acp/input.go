@@ -58,6 +58,10 @@ type message struct {
 // takeTime bounds the wait for a message to be taken: the SDK drops some.
 const takeTime = 2 * time.Second
 
+// lastAnswers is how long what was asked last may take, on a busy machine too,
+// when the client's side has ended.
+const lastAnswers = 10 * time.Second
+
 // Read implements io.Reader, one message a line.
 func (in *input) Read(p []byte) (int, error) {
 	for len(in.rest) == 0 {
@@ -81,7 +85,7 @@ func (in *input) Read(p []byte) (int, error) {
 // linger gives what was asked last the time to be answered: a script may close
 // its end right behind its last request. Prompts are not waited for.
 func (in *input) linger() {
-	t := time.NewTimer(takeTime)
+	t := time.NewTimer(lastAnswers)
 	defer t.Stop()
 	select {
 	case <-in.out.settled():

@@ -7,6 +7,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
 )
@@ -70,6 +72,29 @@ func TestAnswerComesBeforeWhatFollowsIt(t *testing.T) {
 	}
 	_, _ = o.Write([]byte(`{"jsonrpc":"2.0","id":7,"result":{"sessionId":"x"}}` + "\n"))
 	<-done
+}
+
+// What was asked right before the end of the input is answered, also where that
+// takes some seconds; what is never answered does not hold it up for ever.
+func TestAnswersBehindTheEnd(t *testing.T) {
+	for after, want := range map[time.Duration]time.Duration{8 * time.Second: 8 * time.Second, time.Hour: lastAnswers} {
+		synctest.Test(t, func(t *testing.T) {
+			out := &output{w: io.Discard, failed: func(error) {}}
+			in := &input{r: bufio.NewReader(strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize"}` + "\n")), out: out, ready: make(chan struct{}), ended: t.Context().Done()}
+			close(in.ready)
+			answer := time.AfterFunc(after, func() { _, _ = out.Write([]byte(`{"jsonrpc":"2.0","id":1,"result":{}}` + "\n")) })
+			defer answer.Stop()
+			began := time.Now()
+			b := make([]byte, 1<<10)
+			if n, err := in.Read(b); n == 0 || err != nil {
+				t.Fatal(n, err)
+			}
+			in.current().taken()
+			if _, err := in.Read(b); err != io.EOF || time.Since(began) != want {
+				t.Errorf("an answer after %v: %v after %v", after, err, time.Since(began))
+			}
+		})
+	}
 }
 
 // FuzzInput: whatever comes, what is passed on is messages that the SDK reads,

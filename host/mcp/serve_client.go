@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"strconv"
 	"sync"
@@ -35,6 +36,7 @@ type stdioClient struct {
 	filter   *mcp.SubscriptionFilter
 	next     int
 	awaiting map[string]chan json.RawMessage
+	over     chan struct{} // closed when its input has ended: it answers nothing any more
 }
 
 func (c *stdioClient) Initialize()                                         { c.ready.Store(true) }
@@ -118,6 +120,9 @@ func (c *stdioClient) RequestSampling(ctx context.Context, r mcp.CreateMessageRe
 	return res, json.Unmarshal(raw, res)
 }
 
+// errOver is a question that nobody can answer any more.
+var errOver = errors.New("the client ended its input before it answered")
+
 // ask sends a request to the client.
 func (c *stdioClient) ask(ctx context.Context, method string, params any) (json.RawMessage, error) {
 	answer := make(chan json.RawMessage, 1)
@@ -138,6 +143,12 @@ func (c *stdioClient) ask(ctx context.Context, method string, params any) (json.
 	var raw json.RawMessage
 	select {
 	case raw = <-answer:
+	case <-c.over:
+		select {
+		case raw = <-answer: // its last word
+		default:
+			return nil, errOver
+		}
 	case <-ctx.Done():
 		_ = c.write(map[string]any{"jsonrpc": "2.0", "method": "notifications/cancelled", "params": map[string]any{"requestId": id}})
 		return nil, ctx.Err()

@@ -18,8 +18,9 @@ const (
 	maxAtOnce = 64 // requests of one client that are carried out at a time
 	maxIdle   = 4  // goroutines that wait for something to do
 	// lastAnswers is how long calls may go on after the client's input has ended:
-	// a script may have closed it right behind its last request.
-	lastAnswers = 2 * time.Second
+	// a script may have closed it right behind its last request. A client that
+	// does not want them ends the server.
+	lastAnswers = 10 * time.Second
 )
 
 // ErrClosed is returned by Serve when the client ended its input in the middle
@@ -30,7 +31,7 @@ var ErrClosed = errors.New("the client closed its side within a message")
 // does. Calls that run then have a moment to end, are cancelled and waited for.
 // in is read on until it gives something or fails, even after ctx has ended.
 func (b *Bridge) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
-	c := &stdioClient{notes: make(chan mcp.JSONRPCNotification, maxQueued), awaiting: map[string]chan json.RawMessage{}}
+	c := &stdioClient{notes: make(chan mcp.JSONRPCNotification, maxQueued), awaiting: map[string]chan json.RawMessage{}, over: make(chan struct{})}
 	c.out.w = out
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -53,6 +54,7 @@ func (b *Bridge) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	case <-ctx.Done():
 		err = ctx.Err()
 	case err = <-s.failed:
+		close(c.over)
 		timer := time.AfterFunc(lastAnswers, cancel)
 		defer timer.Stop()
 		s.close()
