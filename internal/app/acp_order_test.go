@@ -16,7 +16,7 @@ import (
 // prompt that it means, and a late one does not find the next prompt.
 func TestCancelRightBehindAPrompt(t *testing.T) {
 	h := newHouse(t)
-	h.script("[[turn]]\nalways = true\nwhen = { prompt = 'slow' }\ntext = 'one two three four five six seven eight nine ten'\ndelay = '30ms'\n",
+	h.script("[[turn]]\nalways = true\nwhen = { prompt = 'slow' }\ntext = 'one two three four five six seven eight nine ten'\ndelay = '30s'\n",
 		"[[turn]]\nalways = true\ntext = 'done'\n")
 	toAgent, fromAgent := serve(t, app.Editor{Session: app.Options{Env: h.env, Model: "scripted/script.toml"}})
 	send := func(lines ...string) {

@@ -38,10 +38,7 @@ func (a *App) followOne(ctx context.Context, name string) {
 	}
 	tick := time.NewTicker(glance)
 	defer tick.Stop()
-	var seen time.Time
-	if st, err := os.Stat(file); err == nil {
-		seen = st.ModTime()
-	}
+	var seen time.Time // the first look reads: a build may have come since this session read the folder
 	for {
 		select {
 		case <-ctx.Done():
