@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -154,14 +155,14 @@ func lower[T int64 | float64](a, b T) T {
 func (run *Run) work(ctx, call context.Context, loop *Loop, s Spawn) {
 	var done Event
 	var failure error
-	for e, err := range loop.Run(ctx, run.child, content(s.Prompt)) {
+	for e, err := range run.runs.Work(ctx, loop, run.child, content(s.Prompt)) {
 		e.From = strings.TrimSuffix(run.state.ID+"/"+e.From, "/")
 		if e.Kind == KindDone {
 			done, failure = e, err
 			continue
 		}
-		if e.Kind == KindUsage && e.Usage != nil {
-			run.count(*e.Usage)
+		if e.Kind == KindUsage {
+			run.count()
 		}
 		if run.runs.Watch != nil {
 			run.runs.Watch(run.state.ID, e)
@@ -174,17 +175,22 @@ func (run *Run) work(ctx, call context.Context, loop *Loop, s Spawn) {
 	run.finish(ctx, call, done, failure)
 }
 
-// count takes the child's usage and charges the parent with what is new.
-func (run *Run) count(u Usage) {
-	run.mu.Lock()
-	old := run.state.Usage
-	run.state.Usage = u
-	run.mu.Unlock()
-	run.parent.charge(old, u)
+// count takes what the child has used, and charges all above it with what is
+// new: a run above may have ended while this one went on.
+func (run *Run) count() {
+	for up := run; up != nil; up = up.runs.owner(up.parent) {
+		up.mu.Lock()
+		old := up.state.Usage
+		up.state.Usage = up.child.Usage().since(up.before)
+		up.parent.charge(old, up.state.Usage)
+		up.mu.Unlock()
+	}
 }
 
 // finish records the end, and tells the parent of a background run.
 func (run *Run) finish(ctx, call context.Context, done Event, failure error) {
+	run.endBelow(ctx)
+	run.count()
 	run.mu.Lock()
 	st := &run.state
 	st.Ended = time.Now().UTC()
@@ -201,7 +207,8 @@ func (run *Run) finish(ctx, call context.Context, done Event, failure error) {
 	default:
 		st.Status, st.Error = Stopped, "it was stopped: "+stops[done.Stop]
 	}
-	told := st.Background && st.Status != Cancelled
+	late := errors.Is(context.Cause(ctx), errLate)
+	told := st.Background && (st.Status != Cancelled || late) // else its parent is cancelled, too
 	name, id, status := or(st.Name, or(st.Agent, "agent")), st.ID, st.Status
 	run.mu.Unlock()
 	settled, cancel := settling(ctx)
@@ -218,6 +225,16 @@ func (run *Run) finish(ctx, call context.Context, done Event, failure error) {
 	close(run.done)
 	final := run.State()
 	run.runs.show(call, Event{Kind: KindAgent, From: final.ID, Run: &final})
+}
+
+// endBelow ends what the child has started and not waited for, as one that was
+// stopped has not. Their ends are written into its session, which is still
+// there; those that hang are given up.
+func (run *Run) endBelow(ctx context.Context) {
+	ctx, cancel := settling(ctx)
+	defer cancel()
+	run.runs.stop(run.child, errors.New("the agent that started it has ended"))
+	_ = run.runs.Wait(ctx, run.child)
 }
 
 var stops = map[Stop]string{

@@ -102,3 +102,16 @@ type Usage struct {
 	Steps   int     `json:"steps"`
 	Cost    float64 `json:"cost,omitempty"` // US dollars, as far as prices are known
 }
+
+// since is what was used after before. Context is of the moment and stays.
+func (u Usage) since(before Usage) Usage {
+	u.Input -= before.Input
+	u.CacheRead -= before.CacheRead
+	u.CacheWrite -= before.CacheWrite
+	u.Output -= before.Output
+	u.Reasoning -= before.Reasoning
+	u.Searches -= before.Searches
+	u.Steps -= before.Steps
+	u.Cost -= before.Cost
+	return u
+}

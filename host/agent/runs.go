@@ -93,7 +93,7 @@ type RunState struct {
 	Ended      time.Time `json:"ended,omitzero"`
 	Report     string    `json:"report,omitempty"` // the last thing it said
 	Error      string    `json:"error,omitempty"`
-	Usage      Usage     `json:"usage"`
+	Usage      Usage     `json:"usage"` // of this run and those that it started
 	Read       bool      `json:"read,omitempty"`
 }
 
@@ -102,6 +102,7 @@ type Run struct {
 	runs   *Runs
 	parent *Session
 	child  *Session
+	before Usage // of the child, when the run began
 	cancel context.CancelCauseFunc
 	done   chan struct{}
 
@@ -115,6 +116,9 @@ var (
 	ErrTooMany  = errors.New("too many agents")
 	ErrNoRun    = errors.New("there is no such run")
 )
+
+// errLate is in the cause of a run that was cancelled for its time.
+var errLate = errors.New("its time")
 
 // Spawn starts a child of the run that ctx belongs to. A foreground child
 // ends with ctx; a background child goes on until it is done, its parent is
@@ -168,6 +172,7 @@ func (r *Runs) begin(ctx context.Context, up *scope, s Spawn, loop *Loop) (*Run,
 	if run.child, err = r.session(ctx, run, s); err != nil {
 		return nil, nil, fmt.Errorf("starting an agent: %w", err)
 	}
+	run.before = run.child.Usage()
 	base := run.base(ctx, s)
 	r.follow(up.session)
 	err = r.enter(run)
@@ -192,7 +197,7 @@ func (run *Run) base(ctx context.Context, s Spawn) context.Context {
 	ctx = context.WithValue(ctx, scopeKey{}, (*scope)(nil))
 	ctx, run.cancel = context.WithCancelCause(ctx)
 	if s.Time > 0 {
-		timer := time.AfterFunc(s.Time, func() { run.cancel(fmt.Errorf("its time of %s was over", s.Time)) })
+		timer := time.AfterFunc(s.Time, func() { run.cancel(fmt.Errorf("%w of %s was over", errLate, s.Time)) })
 		context.AfterFunc(ctx, func() { timer.Stop() })
 	}
 	return ctx

@@ -131,15 +131,9 @@ func (s *Session) cancelled(cause error) {
 func (s *Session) charge(old, now Usage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	d := now.Usage
-	d.Input -= old.Input
-	d.CacheRead -= old.CacheRead
-	d.CacheWrite -= old.CacheWrite
-	d.Output -= old.Output
-	d.Reasoning -= old.Reasoning
-	d.Searches -= old.Searches
-	s.usage.Usage = s.usage.Usage.Plus(d)
-	s.usage.Cost += now.Cost - old.Cost
+	d := now.since(old)
+	s.usage.Usage = s.usage.Usage.Plus(d.Usage)
+	s.usage.Cost += d.Cost
 }
 
 // runStates are the children as last written down.

@@ -99,15 +99,26 @@ func (r *Runs) descends(run *Run, s *Session) bool {
 		if run.parent == s {
 			return true
 		}
-		var up *Run
-		for _, other := range r.all {
-			if other.child == run.parent {
-				up = other
-			}
-		}
-		run = up
+		run = r.above(run.parent)
 	}
 	return false
+}
+
+// owner is the run whose child a session is; nil: nobody started it.
+func (r *Runs) owner(s *Session) *Run {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.above(s)
+}
+
+// above is owner with r.mu held.
+func (r *Runs) above(s *Session) *Run {
+	for _, run := range r.all {
+		if run.child == s {
+			return run
+		}
+	}
+	return nil
 }
 
 // Tell is a run's state in words, for the model that started it.

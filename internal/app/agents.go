@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"os"
 	"path/filepath"
 
-	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/builtins/agents"
 	"github.com/elfhost/elfhost/builtins/files"
 	"github.com/elfhost/elfhost/host"
@@ -103,88 +101,4 @@ func (a *App) openChild(ctx context.Context, parent *agent.Loop, s agent.Spawn) 
 		_ = os.Remove(logs) // where nothing was written
 	}
 	return &l, nil
-}
-
-// Work is Loop.Run, and goes on while sub-agents work in the background: a
-// program that is about to end would lose them. Each time some have ended, the
-// agent is told and has another turn, within what is left of its limits.
-func (a *App) Work(ctx context.Context, l *agent.Loop, s *agent.Session, prompt ...abi.Content) iter.Seq2[agent.Event, error] {
-	return func(yield func(agent.Event, error) bool) {
-		loop, before := *l, s.Usage()
-		prompt, err := a.begin(ctx, prompt)
-		if err != nil {
-			yield(agent.Event{Kind: agent.KindDone, Stop: agent.StopError}, err)
-			return
-		}
-		for {
-			done, failed, left := once(loop.Run(ctx, s, prompt...), yield)
-			if left {
-				a.ended(ctx, agent.Event{Stop: agent.StopCancelled})
-				return
-			}
-			if failed != nil || done.Stop != agent.StopEnd || !a.busy(s) && !s.Steered() {
-				a.ended(ctx, done)
-				yield(done, SessionFault(failed))
-				return
-			}
-			stop := agent.StopCancelled
-			if err := a.Runs.Wait(ctx, s); err == nil {
-				stop = lessen(&loop.Limits, l.Limits, before, s.Usage())
-			}
-			if stop != "" {
-				done.Stop = stop
-				a.ended(ctx, done)
-				yield(done, nil)
-				return
-			}
-			prompt = nil
-		}
-	}
-}
-
-// once passes the events of one run on, all but the last.
-func once(run iter.Seq2[agent.Event, error], yield func(agent.Event, error) bool) (done agent.Event, failed error, left bool) {
-	for e, err := range run {
-		if e.Kind == agent.KindDone {
-			done, failed = e, err
-			continue
-		}
-		if !yield(e, err) {
-			return done, failed, true
-		}
-	}
-	return done, failed, false
-}
-
-// busy reports whether sub-agents of the session are at work.
-func (a *App) busy(s *agent.Session) bool {
-	if a.Runs == nil {
-		return false
-	}
-	for _, st := range a.Runs.List(s) {
-		if st.Status == agent.Running {
-			return true
-		}
-	}
-	return false
-}
-
-// lessen sets what is left of limits, and says which of them is used up.
-func lessen(to *agent.Limits, from agent.Limits, before, now agent.Usage) agent.Stop {
-	if from.Steps > 0 {
-		if to.Steps = from.Steps - (now.Steps - before.Steps); to.Steps <= 0 {
-			return agent.StopSteps
-		}
-	}
-	if from.Tokens > 0 {
-		if to.Tokens = from.Tokens - (now.Total() - before.Total()); to.Tokens <= 0 {
-			return agent.StopTokens
-		}
-	}
-	if from.Cost > 0 {
-		if to.Cost = from.Cost - (now.Cost - before.Cost); to.Cost <= 0 {
-			return agent.StopCost
-		}
-	}
-	return ""
 }

@@ -67,20 +67,41 @@ func (a *App) ended(ctx context.Context, done agent.Event) {
 // Turn is Loop.Run with the person's hooks around it, for front ends that stay:
 // sub-agents in the background work on, and the agent is told in a later turn.
 func (a *App) Turn(ctx context.Context, l *agent.Loop, s *agent.Session, prompt ...abi.Content) iter.Seq2[agent.Event, error] {
+	return a.hooked(ctx, prompt, func(prompt []abi.Content) iter.Seq2[agent.Event, error] { return l.Run(ctx, s, prompt...) },
+		func(done agent.Event) { a.nameSession(l, s, done) })
+}
+
+// Work is Turn for a program that is about to end: it goes on while sub-agents
+// work in the background, see agent.Runs.Work.
+func (a *App) Work(ctx context.Context, l *agent.Loop, s *agent.Session, prompt ...abi.Content) iter.Seq2[agent.Event, error] {
+	runs := a.Runs
+	if runs == nil {
+		runs = &agent.Runs{}
+	}
+	return a.hooked(ctx, prompt, func(prompt []abi.Content) iter.Seq2[agent.Event, error] { return runs.Work(ctx, l, s, prompt...) },
+		func(agent.Event) {})
+}
+
+// hooked puts the hooks around a run, and after what follows it.
+func (a *App) hooked(ctx context.Context, prompt []abi.Content, run func([]abi.Content) iter.Seq2[agent.Event, error], after func(agent.Event)) iter.Seq2[agent.Event, error] {
 	return func(yield func(agent.Event, error) bool) {
 		prompt, err := a.begin(ctx, prompt)
 		if err != nil {
 			yield(agent.Event{Kind: agent.KindDone, Stop: agent.StopError}, err)
 			return
 		}
-		done, failed, left := once(l.Run(ctx, s, prompt...), yield)
-		if left {
-			done.Stop = agent.StopCancelled
+		done, failed := agent.Event{Stop: agent.StopCancelled}, error(nil)
+		for e, err := range run(prompt) {
+			if e.Kind == agent.KindDone {
+				done, failed = e, err
+			} else if !yield(e, err) {
+				break
+			}
 		}
 		a.ended(ctx, done)
-		a.nameSession(l, s, done)
-		if !left {
-			yield(done, failed)
+		after(done)
+		if done.Kind == agent.KindDone {
+			yield(done, SessionFault(failed))
 		}
 	}
 }
