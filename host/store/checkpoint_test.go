@@ -164,12 +164,12 @@ func TestNobodyWritesWhileTheLogIsCaughtUp(t *testing.T) {
 	ctx, path := context.Background(), filepath.Join(t.TempDir(), "s.db")
 	s, other := openAt(t, path), openAt(t, path)
 	w := create(t, other, Session{})
-	other.queue.tx.conn.Patience(time.Millisecond)
+	other.queue.patience = time.Millisecond
 	s.queue.pause(func() { wants(t, w.Append(ctx, record(1), false), ErrLocked) })
 	must(t, w.Append(ctx, record(1), false))
 	must(t, create(t, s, Session{}).Append(ctx, record(1), false))
 	// Where it cannot, it does what it can.
-	s.queue.tx.conn.Patience(time.Millisecond)
+	s.queue.patience = time.Millisecond
 	must(t, other.queue.tx.conn.Exec(`BEGIN IMMEDIATE`))
 	ran := false
 	if s.queue.pause(func() { ran = true }); !ran {

@@ -44,7 +44,7 @@ func TestATransactionThatFails(t *testing.T) {
 	ctx, path := context.Background(), filepath.Join(t.TempDir(), "s.db")
 	s, other := openAt(t, path), openAt(t, path)
 	w := create(t, s, Session{ID: "x"})
-	other.queue.tx.conn.Patience(time.Millisecond)
+	other.queue.patience = time.Millisecond
 	oops := errors.New("oops")
 	for range 2 {
 		wants(t, s.queue.commit(ctx, func(tx *tx) error {
@@ -85,11 +85,62 @@ func TestALockThatDoesNotEnd(t *testing.T) {
 	ctx, path := context.Background(), filepath.Join(t.TempDir(), "s.db")
 	s, other := openAt(t, path), openAt(t, path)
 	w := create(t, s, Session{ID: "x"})
-	must(t, s.queue.tx.conn.Exec(`PRAGMA busy_timeout = 20`))
+	s.queue.patience = 20 * time.Millisecond
 	must(t, other.queue.tx.conn.Exec(`BEGIN IMMEDIATE`))
 	wants(t, w.Append(ctx, record(1), false), ErrLocked)
 	must(t, other.queue.tx.conn.Exec(`ROLLBACK`))
 	must(t, w.Append(ctx, record(1), false))
+}
+
+// The end of a context ends the waiting for another process at once, be it for
+// the one who tries the lock or for those behind; the others wait on, and what
+// is written with a context of its own is not lost.
+func TestACancelledWriteWaitsForNobody(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s.db")
+	s, other := openAt(t, path), openAt(t, path)
+	w := create(t, s, Session{ID: "x"})
+	s.queue.patience = time.Hour
+	must(t, other.queue.tx.conn.Exec(`BEGIN IMMEDIATE`))
+	kept := make(chan error, 1)
+	go func() { kept <- s.SetFact(context.Background(), "x", "a", json.RawMessage(`1`)) }()
+	for range 3 {
+		ctx, cancel := context.WithCancelCause(context.Background())
+		gone := errors.New("Ctrl-C")
+		failed := make(chan error, 2)
+		for range cap(failed) {
+			go func() { failed <- w.Append(ctx, record(1), false) }()
+		}
+		cancel(gone)
+		wants(t, <-failed, gone)
+		wants(t, <-failed, gone)
+	}
+	must(t, other.queue.tx.conn.Exec(`ROLLBACK`))
+	must(t, <-kept)
+	must(t, w.Append(context.Background(), record(1), false))
+	// Whoever closes the store waits for nobody either.
+	must(t, other.queue.tx.conn.Exec(`BEGIN IMMEDIATE`))
+	go func() { kept <- w.Append(context.Background(), record(2), false) }()
+	must(t, s.Close())
+	if err := <-kept; err == nil {
+		t.Error("it was written past a lock")
+	}
+}
+
+// Opening a store of an earlier version waits for whoever has it, not longer
+// than it is wanted.
+func TestACancelledOpeningWaitsForNobody(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s.db")
+	other := openAt(t, path)
+	must(t, other.queue.tx.conn.Exec(`PRAGMA user_version = 3; BEGIN IMMEDIATE`))
+	ctx, cancel := context.WithCancel(context.Background())
+	opened := make(chan error, 1)
+	go func() {
+		_, err := Open(ctx, path)
+		opened <- err
+	}()
+	cancel()
+	wants(t, <-opened, context.Canceled)
+	must(t, other.queue.tx.conn.Exec(`ROLLBACK`))
 }
 
 // Damage in the middle of the file, which opening does not meet.

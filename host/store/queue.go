@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 )
 
 // queue gathers the writes of all goroutines into transactions: whoever comes
@@ -14,6 +15,9 @@ import (
 type queue struct {
 	tx    *tx
 	wrote func(frames int) // told after every transaction how long the log is
+	// patience is how long a write waits for another process.
+	patience time.Duration
+	ending   chan struct{} // closed when nobody waits any more
 	// refused is what every write fails with; nil: they are done.
 	refused error
 
@@ -60,14 +64,16 @@ const maxBatch = 256
 
 var errClosed = errors.New("the store is closed")
 
-// commit does f in a transaction and returns when it is durable. Once f is
-// being done, the end of ctx comes too late: the answer is then what happened.
+// commit does f in a transaction and returns when it is durable. The end of ctx
+// ends every waiting at once; once f is being done it comes too late, and the
+// answer is what happened.
 func (q *queue) commit(ctx context.Context, f func(t *tx) error) error {
 	o := &op{do: f, done: make(chan struct{})}
 	lead, err := q.push(o)
 	if err != nil {
 		return err
 	}
+	until := time.Now().Add(q.patience)
 	for {
 		select {
 		case <-o.done:
@@ -78,8 +84,14 @@ func (q *queue) commit(ctx context.Context, f func(t *tx) error) error {
 		case <-o.done:
 			return o.err
 		case lead <- struct{}{}:
-			q.batch()
+			err := q.batch(until, ctx.Done())
 			<-lead
+			if err != nil && q.withdraw(o) {
+				if busy(err) && ctx.Err() != nil {
+					err = context.Cause(ctx)
+				}
+				return err
+			}
 		case <-ctx.Done():
 			if q.withdraw(o) {
 				return context.Cause(ctx)
@@ -119,6 +131,7 @@ func (q *queue) pause(f func()) {
 	q.mu.Unlock()
 	lead <- struct{}{}
 	defer func() { <-lead }()
+	q.tx.conn.Patience(time.Now().Add(q.patience), nil, q.ending)
 	if _, err := q.tx.run(`BEGIN IMMEDIATE`); err == nil {
 		defer func() { _, _ = q.tx.run(`ROLLBACK`) }()
 	}
@@ -145,14 +158,16 @@ func (q *queue) take() []*op {
 	return ops
 }
 
-// batch commits what is waiting. An error that is no refusal is everybody's:
-// the transaction is gone.
-func (q *queue) batch() {
-	ops := q.take()
-	if len(ops) == 0 {
-		return
+// batch commits what is waiting when the lock is had: until then everybody can
+// still withdraw. An error says that it was not to be had, and nothing has
+// happened. One of the transaction, and no refusal, is everybody's.
+func (q *queue) batch(until time.Time, stop <-chan struct{}) error {
+	q.tx.conn.Patience(until, stop, q.ending)
+	if _, err := q.tx.run(`BEGIN IMMEDIATE`); err != nil {
+		return err
 	}
-	err := q.tx.do(func() error {
+	ops := q.take()
+	err := q.tx.end(func() error {
 		if err := q.tx.begin(); err != nil {
 			return err
 		}
@@ -177,6 +192,14 @@ func (q *queue) batch() {
 			o.err = err
 		}
 		close(o.done)
+	}
+	return nil
+}
+
+// end ends what waits for another process, before the queue is closed.
+func (q *queue) end() {
+	if q.ending != nil {
+		close(q.ending)
 	}
 }
 

@@ -82,6 +82,7 @@ func open(ctx context.Context, path string) (*Store, error) {
 	s.log.bounds = usual()
 	s.owner.dir = path + ".owners"
 	s.log.open = func() (wal, error) { return follow(source(path, "")) }
+	s.queue.patience, s.queue.ending = patience, make(chan struct{})
 	s.queue.wrote, s.log.pause = s.log.note, s.queue.pause
 	if s.read, err = sql.Open("sqlite", source(path, "_pragma=query_only(1)")); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -160,14 +161,18 @@ func (s *Store) prepare(ctx context.Context) error {
 		return err
 	}
 	s.queue.tx = &tx{conn: conn, stmts: map[string]*engine.Stmt{}}
-	conn.Patience(patience)
 	conn.Follow()
-	for until := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+	until := time.Now().Add(patience)
+	conn.Patience(until, ctx.Done(), nil)
+	for ; ; time.Sleep(5 * time.Millisecond) {
 		err := conn.Exec(`PRAGMA synchronous = NORMAL`)
 		if err == nil {
 			err = s.queue.tx.migrate()
 		}
-		if err == nil || !busy(err) || time.Now().After(until) || ctx.Err() != nil {
+		if busy(err) && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err == nil || !busy(err) || time.Now().After(until) {
 			return err
 		}
 	}
@@ -180,6 +185,7 @@ func (s *Store) Close() (err error) {
 }
 
 func (s *Store) shut() error {
+	s.queue.end()
 	kept, err := s.log.close() // first: it may be pausing the queue
 	errs := []error{err}
 	s.queue.close()

@@ -93,6 +93,11 @@ func (t *tx) do(f func() error) error {
 	if _, err := t.run(`BEGIN IMMEDIATE`); err != nil {
 		return err
 	}
+	return t.end(f)
+}
+
+// end runs f in the transaction that was begun, and ends it.
+func (t *tx) end(f func() error) error {
 	err := f()
 	if err == nil {
 		if _, err = t.run(`COMMIT`); err == nil {

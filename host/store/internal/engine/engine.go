@@ -17,6 +17,11 @@ type Conn struct {
 	tls *libc.TLS
 	db  uintptr
 	out uintptr // what the engine answers in: two words, and one for Frames
+
+	// What Patience was told, and what the engine calls while it waits.
+	until     time.Time
+	stop, end <-chan struct{}
+	waits     func(tls *libc.TLS, arg uintptr, n int32) int32
 }
 
 // Error is what the engine says, with its extended code.
@@ -67,9 +72,39 @@ func (c *Conn) failed(rc int32) error {
 	return &Error{int(rc), libc.GoString(lib.Xsqlite3_errmsg(c.tls, c.db))}
 }
 
-// Patience is how long a statement waits for other connections' locks.
-func (c *Conn) Patience(d time.Duration) {
-	_ = lib.Xsqlite3_busy_timeout(c.tls, c.db, int32(d.Milliseconds())) // cannot fail
+// Patience is until when statements wait for other connections' locks, unless
+// stop or end, which may be nil, is closed before. Without it none waits.
+func (c *Conn) Patience(until time.Time, stop, end <-chan struct{}) {
+	c.until, c.stop, c.end = until, stop, end
+	if c.waits == nil {
+		c.waits = c.wait // kept here: the engine's memory does not keep it
+		f := struct {
+			f func(tls *libc.TLS, arg uintptr, n int32) int32
+		}{c.waits}
+		_ = lib.Xsqlite3_busy_handler(c.tls, c.db, *(*uintptr)(unsafe.Pointer(&f)), 0) // cannot fail
+	}
+}
+
+// pauses are how long is waited before a lock is tried again, and the last one
+// from then on: what the engine does by itself.
+var pauses = [...]time.Duration{1, 2, 5, 10, 15, 20, 25, 25, 25, 50, 50, 100}
+
+// wait is called when a lock was not to be had for the n-th time in a row; 0
+// gives up.
+func (c *Conn) wait(_ *libc.TLS, _ uintptr, n int32) int32 {
+	left := time.Until(c.until)
+	if left <= 0 {
+		return 0
+	}
+	t := time.NewTimer(min(left, pauses[min(int(n), len(pauses)-1)]*time.Millisecond))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return 1
+	case <-c.stop:
+	case <-c.end:
+	}
+	return 0
 }
 
 // Exec runs a text of statements, whose rows are dropped.
