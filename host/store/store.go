@@ -38,6 +38,7 @@ const patience = 10 * time.Second
 type Store struct {
 	path  string
 	read  *sql.DB
+	copy  *sql.DB // of a file of an earlier version, in memory; nil: read is of the file
 	queue queue
 	log   checkpoints
 	owner owner
@@ -99,7 +100,8 @@ func open(ctx context.Context, path string) (*Store, error) {
 // fs.ErrNotExist.
 //
 // A log beside the file holds what is not in it yet, and is read with it. Only
-// without one the file is taken to stay as it is.
+// without one the file is taken to stay as it is. One of an earlier version is
+// read as it is now, through a copy in memory.
 func OpenRead(ctx context.Context, path string) (*Store, error) {
 	s, err := openRead(ctx, path)
 	if err != nil {
@@ -134,7 +136,7 @@ func openRead(ctx context.Context, path string) (*Store, error) {
 	case version > len(migrations):
 		err = newer(version)
 	case version < len(migrations):
-		err = fmt.Errorf("%w: an older elfhost wrote it, and it cannot be brought up to date where it lies", ErrFile)
+		err = s.upToDate(ctx, source(path, how), version, maxCopy)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -191,6 +193,9 @@ func (s *Store) shut() error {
 	s.queue.close()
 	if s.read != nil {
 		errs = append(errs, s.read.Close())
+	}
+	if s.copy != nil {
+		errs = append(errs, s.copy.Close())
 	}
 	if tx := s.queue.tx; tx != nil { // last: it is the one that may have to keep the log
 		if kept {
