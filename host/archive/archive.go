@@ -107,14 +107,24 @@ func (a *Archive) connect(ctx context.Context) (*store.Store, error) {
 	return store.OpenRead(ctx, a.Path)
 }
 
+// giveBack is how long giving back sessions may take. Closing the store gives
+// them back as well: another process that keeps it locked is not waited for.
+const giveBack = 2 * time.Second
+
+var errLate = errors.New("giving a session back takes too long")
+
 // Close gives back all sessions. What they were doing is interrupted.
 func (a *Archive) Close(ctx context.Context) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.closed = true
+	ctx, cancel := context.WithTimeoutCause(ctx, giveBack, errLate)
+	defer cancel()
 	var errs []error
 	for _, k := range a.kept {
-		errs = append(errs, k.close(ctx))
+		if err := k.close(ctx); !errors.Is(err, errLate) {
+			errs = append(errs, err)
+		}
 	}
 	a.kept = nil
 	if a.store != nil {
