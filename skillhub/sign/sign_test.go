@@ -123,6 +123,33 @@ func TestHUB13SignatureConfusion(t *testing.T) {
 	}
 }
 
+// TestK06AFileThatTheSignedListDoesNotHave: whatever is called what it will, and
+// however little is in it, a file more or less than what was signed is refused.
+func TestK06AFileThatTheSignedListDoesNotHave(t *testing.T) {
+	good := signed(t, files(), key(t))
+	if _, c := archive(t, good); c.Digest() == "" {
+		t.Fatal("no digest")
+	} else if s, err := Verify(c); s == nil || err != nil {
+		t.Fatalf("the package that the others are made of: %v", err)
+	}
+	for _, name := range []string{"a/a.md", "a/b.md.txt", "scripts.md", "zz/deep/er.md", "SKILL2.md"} {
+		for _, content := range []string{"", "x"} {
+			more := maps.Clone(good)
+			more[name] = []byte(content)
+			_, c := archive(t, more)
+			if s, err := Verify(c); s != nil || !errors.Is(err, ErrSignature) {
+				t.Errorf("%s with %q was let in: %v, %v", name, content, s, err)
+			}
+		}
+	}
+	less := maps.Clone(good)
+	delete(less, "a/b.md")
+	_, c := archive(t, less)
+	if s, err := Verify(c); s != nil || !errors.Is(err, ErrSignature) {
+		t.Errorf("a file less was let in: %v, %v", s, err)
+	}
+}
+
 // TestEveryByteOfASignatureMutated: no byte of the statement or of the
 // signature may change, comments included.
 func TestEveryByteOfASignatureMutated(t *testing.T) {
