@@ -50,9 +50,10 @@ shown; prices are in US dollars for a million tokens, in and out.`,
 }
 
 func printModels(s streams, a *app.App, rows []app.Reachable) error {
-	found := false
+	found, failed := false, false
 	for _, r := range rows {
 		if r.Error != "" {
+			failed = true
 			fmt.Fprintf(s.err, "elfhost: note: %s: %s\n", term.Line(r.Provider), term.Line(r.Error))
 		}
 		for _, m := range r.Models {
@@ -63,6 +64,9 @@ func printModels(s streams, a *app.App, rows []app.Reachable) error {
 			}
 			fmt.Fprintf(s.out, "%s %s%s\n", mark, term.Line(m.Name), modelFacts(m))
 		}
+	}
+	if !found && failed {
+		return fault.New("E1103", "the notes above say why: is the key right, the server started, the network there?", "no provider lists its models")
 	}
 	if !found {
 		_, err := a.Model(context.Background(), "")
