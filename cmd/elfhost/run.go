@@ -130,7 +130,7 @@ func (f *runFlags) run(ctx context.Context, s streams, prompt string) error {
 	if err != nil {
 		return err
 	}
-	files, err := f.attach(ctx, s, a, chosen, prompt)
+	files, err := f.attach(ctx, s, a, chosen, conversation, prompt)
 	if err != nil {
 		return err
 	}
@@ -157,8 +157,8 @@ func (f *runFlags) run(ctx context.Context, s streams, prompt string) error {
 }
 
 // attach reads the files that --image and the prompt's @ name.
-func (f *runFlags) attach(ctx context.Context, s streams, a *app.App, m app.Chosen, prompt string) ([]abi.Content, error) {
-	out, notes := a.Mentioned(ctx, m, prompt)
+func (f *runFlags) attach(ctx context.Context, s streams, a *app.App, m app.Chosen, c *agent.Session, prompt string) ([]abi.Content, error) {
+	out, notes := a.Mentioned(ctx, m, c, prompt)
 	for _, n := range notes {
 		fmt.Fprintf(s.err, "elfhost: note: %s\n", term.Lines(n))
 	}

@@ -36,6 +36,10 @@ type Loop struct {
 	Compact Compaction
 	Retry   model.Retry  // how failed requests are repeated
 	Price   *model.Price // nil: costs are not known, and Limits.Cost stops nothing
+	// Learn gives what the model is to know of the files that these calls, which
+	// ended well, were about: the loop adds it as its own words, see
+	// Session.Instruct. Nil: nothing.
+	Learn func(ctx context.Context, s *Session, calls []model.Call) []abi.Content
 	// Release ends what Runs.Open opened for a sub-agent's loop. Runs calls it
 	// once, after the last call has ended. Nil: nothing.
 	Release func()

@@ -44,7 +44,7 @@ func (r *run) calls(ctx context.Context, calls []model.Call, stop model.StopReas
 		run: r, events: make(chan Event), over: make(chan struct{}),
 		finished: map[string]bool{}, began: map[string]time.Time{},
 	}
-	b.most = r.room(len(calls))
+	b.most = r.room(ctx, len(calls))
 	b.scope = &scope{loop: r.loop, run: r, session: r.session, step: r.step, events: b.events, over: b.over}
 	work := make(chan struct{})
 	go func() {
@@ -77,6 +77,9 @@ func (r *run) calls(ctx context.Context, calls []model.Call, stop model.StopReas
 	if over {
 		return StopRepeat, "", nil
 	}
+	if err := r.learn(ctx, calls, results); err != nil {
+		return "", "", err
+	}
 	if text != "" {
 		return "", "", r.remark(ctx, text)
 	}
@@ -88,8 +91,8 @@ const leastResult = 2 << 10
 
 // room is how many bytes of text each result of a step may have, so that the
 // newest step, which is never shortened, leaves room for the minutes of the rest.
-func (r *run) room(calls int) int {
-	window, _ := r.loop.window()
+func (r *run) room(ctx context.Context, calls int) int {
+	window, _ := r.loop.askedWindow(ctx)
 	step := (float64(window)*or(r.loop.Compact.At, 0.8) - float64(r.loop.overhead())) * 3 / 4
 	return max(leastResult, int(step)*bytesPerToken/min(max(calls, 1), maxCalls))
 }

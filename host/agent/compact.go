@@ -27,6 +27,10 @@ type Compaction struct {
 	// Window is what is taken for the model's where Loop.Info does not say;
 	// default 128,000.
 	Window int64
+	// Ask gives the model's window where Loop.Info does not say; 0: it is not to
+	// be learned. It is asked again and again, once the window matters, and has
+	// to remember the answer. Nil: nobody is asked.
+	Ask func(ctx context.Context) int64
 	// At is the part of the window that may fill up, 0 < At < 1; default 0.8.
 	At float64
 	// Plan and Changed give what must not be lost: the open plan, and the files
@@ -50,6 +54,9 @@ const (
 func (r *run) answer(ctx context.Context) (*model.Turn, error) {
 	c := r.loop.Compact
 	window, known := r.loop.window()
+	if now := r.loop.filled(r.session); !known && now > window/matters {
+		window, known = r.loop.askedWindow(ctx)
+	}
 	limit := int64(float64(window) * or(c.At, 0.8))
 	if !c.Off && r.loop.filled(r.session) > limit {
 		// A window that is only assumed stops nobody.
@@ -63,6 +70,8 @@ func (r *run) answer(ctx context.Context) (*model.Turn, error) {
 			return turn, err
 		}
 		// The provider counts otherwise than we do, and it is right.
+		window, _ := r.loop.askedWindow(ctx)
+		limit = min(limit, int64(float64(window)*or(c.At, 0.8)))
 		now := r.loop.filled(r.session)
 		if perr := r.pack(ctx, min(now/2, limit)); perr != nil {
 			return &model.Turn{}, errors.Join(perr, err)
@@ -79,6 +88,21 @@ func (l *Loop) window() (n int64, known bool) {
 		return l.Info.Window, true
 	}
 	return or(l.Compact.Window, assumedWindow), false
+}
+
+// matters is which part of an assumed window a conversation has to fill before
+// somebody is asked for the true one.
+const matters = 4
+
+// askedWindow is window with the provider's word, if need be.
+func (l *Loop) askedWindow(ctx context.Context) (n int64, known bool) {
+	n, known = l.window()
+	if !known && l.Compact.Ask != nil {
+		if told := l.Compact.Ask(ctx); told > 0 {
+			return told, true
+		}
+	}
+	return n, known
 }
 
 // pack compacts until the conversation is under the limit.
@@ -164,12 +188,13 @@ func (l *Loop) shorten(ctx context.Context, s *Session, limit int64) error {
 }
 
 // split finds where the kept part begins: as far back as fits into keep, but
-// never between a call and its result, and never with nothing before it. The
+// never between a call, its result and what was added to that, and never with
+// nothing before it. The
 // newest step is kept even if it is larger. 0 means there is nothing to cut.
 func split(messages []model.Message, keep int64) int {
 	cut := 0
 	for i := len(messages) - 1; i > 0; i-- {
-		if messages[i].Role == model.RoleTool {
+		if messages[i].Role == model.RoleTool || aside(messages[i]) {
 			continue
 		}
 		if cut != 0 && estimate(messages[i:]) > keep {
@@ -304,11 +329,17 @@ var remarks = []string{"[The background agent ", "[This is step ", "[A hook of t
 func said(m model.Message) string {
 	var b strings.Builder
 	for _, k := range m.Blocks {
-		if c := k.Content; c != nil && c.Type == abi.TypeText && c.Name != Attached && c.Name != own {
+		if c := k.Content; c != nil && c.Type == abi.TypeText && c.Name != Attached && c.Name != own && c.Name != Noted {
 			b.WriteString(c.Text)
 		}
 	}
 	return strings.TrimSpace(b.String())
+}
+
+// spoken is the text of a message of the person without what it brought along,
+// or of the host.
+func spoken(content []abi.Content) string {
+	return or(said(model.User(content...)), abi.Result{Content: content}.Text())
 }
 
 // quotes are the person's words in earlier minutes.
@@ -329,6 +360,7 @@ func narrate(messages []model.Message, most int) string {
 	for _, m := range messages {
 		for _, b := range m.Blocks {
 			switch {
+			case b.Content != nil && b.Content.Name == Noted: // given anew where it matters again
 			case b.Content != nil && b.Content.Type == abi.TypeText:
 				parts = append(parts, fmt.Sprintf("<%s>\n%s\n</%s>", m.Role, b.Content.Text, m.Role))
 			case b.Content != nil:

@@ -42,7 +42,7 @@ const (
 	KindProgress Kind = "progress" // of Call
 	KindDenied   Kind = "denied"   // Call, or something inside it, was refused: Denied says what would allow it
 	KindFinish   Kind = "finish"   // Call has its Result, with Receipts
-	KindSteer    Kind = "steer"    // a queued message of the person, Text, is now in the conversation
+	KindSteer    Kind = "steer"    // a queued message of the person is now in the conversation; Text is its words
 	KindUsage    Kind = "usage"    // Usage of the session so far
 	KindRate     Kind = "rate"     // what the provider says is left
 	KindCompact  Kind = "compact"  // the conversation was shortened, Text says how

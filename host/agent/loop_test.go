@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -311,6 +312,36 @@ func TestSteerAfterTheLastAnswer(t *testing.T) {
 	m := &script{turns: []turn{first, says("waited")}}
 	if _, err := drain(t, newLoop(m).Run(context.Background(), s, text("go"))); err != nil || m.n != 2 {
 		t.Errorf("%d requests, %v", m.n, err)
+	}
+}
+
+// A message that is put together when its time has come is asked for once, and
+// its event tells the person's words alone.
+func TestSteerWith(t *testing.T) {
+	s := New("s", nil)
+	asked := 0
+	work := newTool("Work", false, func(context.Context, map[string]any) abi.Result {
+		withdraw := s.SteerWith(func(context.Context) []abi.Content { return []abi.Content{text("never")} })
+		s.SteerWith(func(context.Context) []abi.Content {
+			asked++
+			return []abi.Content{text("look at @f"), {Type: abi.TypeText, Name: Attached, Text: "the file"}}
+		})
+		if asked != 0 || !withdraw() || withdraw() {
+			t.Error("it was asked for too early, or not taken back")
+		}
+		return abi.Text("done")
+	})
+	m := &script{turns: []turn{does(call("a", "Work", "")), says("done")}}
+	events, err := drain(t, newLoop(m, work).Run(t.Context(), s, text("go")))
+	if err != nil || asked != 1 {
+		t.Fatal(err, asked)
+	}
+	if last := m.requests[1].Messages[3]; last.Text() != "look at @fthe file" {
+		t.Errorf("the model is told %q", last.Text())
+	}
+	i := slices.IndexFunc(events, func(e Event) bool { return e.Kind == KindSteer })
+	if i < 0 || events[i].Text != "look at @f" {
+		t.Errorf("the person is told %q", events[max(i, 0)].Text)
 	}
 }
 

@@ -104,7 +104,7 @@ func TestRoomOfAStep(t *testing.T) {
 		{10_000, 30_000, 1, leastResult}, {0, 0, 1, assumedWindow * 6 / 10 * bytesPerToken}, {1_000, 0, 1000, leastResult},
 	} {
 		l := &Loop{Info: model.Info{Window: c.window}, System: strings.Repeat("x", c.system)}
-		if got := (&run{loop: l}).room(c.calls); got != c.want {
+		if got := (&run{loop: l}).room(t.Context(), c.calls); got != c.want {
 			t.Errorf("%+v: %d", c, got)
 		}
 	}

@@ -72,14 +72,20 @@ func (s Surroundings) Prompt() (string, error) {
 	return strings.TrimSpace(b.String()) + "\n", nil
 }
 
-// bounded cuts instructions to what is sent, and keeps them from closing
-// their own frame.
+// safe keeps an instruction from closing its own frame.
+func (i Instruction) safe() Instruction {
+	return Instruction{
+		Path: strings.NewReplacer(`"`, "'", "\n", " ", "<", "(", ">", ")").Replace(i.Path),
+		Text: strings.ReplaceAll(strings.TrimSpace(i.Text), "</file>", "&lt;/file>"),
+	}
+}
+
+// bounded cuts instructions to what is sent.
 func bounded(in []Instruction) []Instruction {
 	left := maxInstructions
 	var out []Instruction
 	for _, i := range in {
-		i.Text = strings.ReplaceAll(strings.TrimSpace(i.Text), "</file>", "&lt;/file>")
-		i.Path = strings.NewReplacer(`"`, "'", "\n", " ", "<", "(", ">", ")").Replace(i.Path)
+		i = i.safe()
 		if len(i.Text) > left {
 			i.Text = strings.ToValidUTF8(i.Text[:left], "") + "\n(cut here: all such files together are too long)"
 		}

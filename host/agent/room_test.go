@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -151,4 +152,42 @@ func TestAFirstMessageLargerThanTheWindow(t *testing.T) {
 		t.Errorf("afterwards: %q %v", stopOf(events), err)
 	}
 	mustValid(t, s)
+}
+
+// A window that nobody knows is asked for when it matters: not for a short
+// conversation without calls, but before results are cut to fit, and when a
+// conversation is long or the provider says that it is full.
+func TestTheWindowIsAskedForWhenItMatters(t *testing.T) {
+	asked := 0
+	ask := func(context.Context) int64 { asked++; return 16_000 }
+	l := newLoop(writer("x", says("hello")))
+	l.Compact.Ask = ask
+	if _, err := drain(t, l.Run(t.Context(), New("x", nil), text("hi"))); err != nil || asked != 0 {
+		t.Errorf("a short conversation asked %d times, %v", asked, err)
+	}
+	l.Info.Window = 32_000
+	if n, known := l.askedWindow(t.Context()); n != 32_000 || !known || asked != 0 {
+		t.Errorf("a known window: %d, %v, asked %d times", n, known, asked)
+	}
+	l.Info.Window = 0
+	if got := (&run{loop: l}).room(t.Context(), 1); asked != 1 || got > 16_000*bytesPerToken {
+		t.Errorf("a result may have %d bytes, asked %d times", got, asked)
+	}
+	// A conversation that fits the assumed window and not the true one is shortened before it is sent.
+	s := long(t, nil, 40, 3000)
+	m := writer("MINUTES", says("done"))
+	l = newLoop(m)
+	l.Compact.Ask = ask
+	events, err := drain(t, l.Run(t.Context(), s, text("and now?")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(events, func(e Event) bool { return e.Kind == KindCompact }) || l.filled(s) > 16_000 {
+		t.Errorf("it takes %d tokens", l.filled(s))
+	}
+	// Nobody knows: what is assumed stays.
+	l.Compact.Ask = func(context.Context) int64 { return 0 }
+	if n, known := l.askedWindow(t.Context()); n != assumedWindow || known {
+		t.Error(n, known)
+	}
 }

@@ -127,10 +127,11 @@ func (r *run) steer(ctx context.Context) error {
 		if !ok {
 			return nil
 		}
-		if err := r.say(ctx, content); err != nil {
+		said := content(ctx)
+		if err := r.say(ctx, said); err != nil {
 			return err
 		}
-		r.emit(Event{Kind: KindSteer, Text: abi.Result{Content: content}.Text()})
+		r.emit(Event{Kind: KindSteer, Text: spoken(said)})
 	}
 }
 

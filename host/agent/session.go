@@ -57,12 +57,21 @@ func (s *Session) Usage() Usage {
 }
 
 // steering is a message that waits for its step.
-type steering struct{ content []abi.Content }
+type steering struct {
+	content func(context.Context) []abi.Content
+}
 
 // Steer queues a message of the person for the running agent. It is put into
 // the conversation after the calls of the current step, or opens the next Run.
 // Until then withdraw takes it back; false says that it came too late.
 func (s *Session) Steer(content ...abi.Content) (withdraw func() bool) {
+	return s.SteerWith(func(context.Context) []abi.Content { return content })
+}
+
+// SteerWith is Steer with content that is put together when its time has come,
+// by the goroutine of the Run: the files that it brings along are then as they
+// are for the agent.
+func (s *Session) SteerWith(content func(context.Context) []abi.Content) (withdraw func() bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := &steering{content}
@@ -156,7 +165,7 @@ func (s *Session) draft(ctx context.Context, p Piece) error {
 }
 
 // unqueue takes the oldest steering message.
-func (s *Session) unqueue() ([]abi.Content, bool) {
+func (s *Session) unqueue() (content func(context.Context) []abi.Content, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.queue) == 0 {

@@ -79,7 +79,7 @@ func newPlayer(t *Transcript) *player {
 		}
 	}
 	p.loop = &agent.Loop{
-		Model: p, Tools: tools, Retry: model.Retry{Attempts: 1}, Compact: agent.Compaction{Off: true},
+		Model: p, Tools: tools, Learn: p.learn, Retry: model.Retry{Attempts: 1}, Compact: agent.Compaction{Off: true},
 		Limits: agent.Limits{Steps: len(p.script) + 1},
 	}
 	return p
@@ -262,6 +262,19 @@ func (p *player) steer() {
 		p.session.Steer(contents(*k.message())...)
 		p.steered = next + 1
 	}
+}
+
+// learn gives the instruction files that were given after the calls of the
+// answer that is due.
+func (p *player) learn(context.Context, *agent.Session, []model.Call) []abi.Content {
+	if p.at+1 >= len(p.script) || !p.script[p.at+1].at.Own {
+		return nil
+	}
+	content := contents(*p.script[p.at+1].message())
+	if len(content) == 0 || content[0].Name != agent.Noted {
+		return nil
+	}
+	return content
 }
 
 // recorded is a tool that answers as it did.

@@ -240,3 +240,29 @@ func TestReplayOfWhatWasCutOff(t *testing.T) {
 		t.Errorf("%s, %v", jsonOf(got), err)
 	}
 }
+
+// Instruction files that the loop gave after calls are given again, and one
+// that is not there any more is no divergence.
+func TestReplayGivesInstructions(t *testing.T) {
+	a := open(t)
+	s := start(t, a, "one")
+	l := loopOf(script{does(call("a", "Read", `{"n":1}`)), does(call("b", "Read", `{"n":2}`)), says("done")}, newTool("Read", host.KindRead, echo))
+	l.Learn = func(_ context.Context, s *agent.Session, _ []model.Call) []abi.Content {
+		return s.Instruct(0, []agent.Instruction{{Path: "sub/AGENTS.md", Text: "Use tabs."}})
+	}
+	if stop := work(t, l, s, "begin"); stop != agent.StopEnd {
+		t.Fatal(stop)
+	}
+	tr, err := a.Load(context.Background(), "one")
+	must(t, err)
+	got, err := tr.Replay(context.Background())
+	must(t, err)
+	if got.Divergence != nil || got.Answers != 3 {
+		t.Fatalf("%+v %+v", got, got.Divergence)
+	}
+	var b strings.Builder
+	must(t, tr.WriteMarkdown(&b))
+	if !strings.Contains(b.String(), "## Host") || !strings.Contains(b.String(), "Use tabs.") {
+		t.Errorf("the transcript does not show them:\n%s", b.String())
+	}
+}

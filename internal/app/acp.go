@@ -94,7 +94,7 @@ func (t *seat) chosen() Chosen {
 
 func (t *seat) answering() acp.Model {
 	c := t.chosen()
-	return acp.Model{Name: c.Name, Window: c.Info.Window, Effort: string(c.Effort)}
+	return acp.Model{Name: c.Name, Window: t.app.Window(c), Effort: string(c.Effort)}
 }
 
 func (t *seat) think(word string) error {

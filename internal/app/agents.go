@@ -62,7 +62,7 @@ func (a *App) openChild(ctx context.Context, parent *agent.Loop, s agent.Spawn) 
 		if err := within(l.Limits, m); err != nil {
 			return nil, err
 		}
-		l.Compact.Window = 0
+		l.Compact.Window, l.Compact.Ask = 0, a.window(m)
 		if provider, _ := splitModel(m.Name); a.isLocal(provider) {
 			l.Compact.Window = localWindow
 		}

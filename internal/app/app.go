@@ -113,6 +113,7 @@ type App struct {
 	began    atomic.Bool // hooks were told of the session
 	titled   atomic.Bool // its title was asked for
 	scene    scene
+	windows  windows
 
 	besides    context.Context // of what is done beside the conversation
 	endBesides context.CancelFunc

@@ -48,9 +48,12 @@ func (a *App) Image(ctx context.Context, m Chosen, name string) ([]abi.Content, 
 // Mentioned reads the files that a prompt names with @, and a picture whose
 // path is all that it says: what a terminal makes of a file that is dropped on
 // it. Notes say what was not read, and why. What is no file, as @someone is
-// none, stays what it is.
-func (a *App) Mentioned(ctx context.Context, m Chosen, text string) (content []abi.Content, notes []string) {
+// none, stays what it is. The instructions of the folders that the files lie in
+// come with them, where the session s does not hold them yet.
+func (a *App) Mentioned(ctx context.Context, m Chosen, s *agent.Session, text string) (content []abi.Content, notes []string) {
 	size := 0
+	var files []string
+	defer func() { content = append(content, a.near(ctx, s, m.Info.Window, files)...) }()
 	for i, f := range mentions(text) {
 		if ctx.Err() != nil {
 			return content, notes
@@ -66,6 +69,9 @@ func (a *App) Mentioned(ctx context.Context, m Chosen, text string) (content []a
 		}
 		switch {
 		case why == "":
+			if name, err := a.Tree.Virtual("", f.path); err == nil {
+				files = append(files, name)
+			}
 			content = append(content, attached(res)...)
 		case why != unnamed:
 			notes = append(notes, fmt.Sprintf("@%s was not read: %s", f.path, why))

@@ -2,33 +2,20 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/builtins/shell"
 	"github.com/elfhost/elfhost/host/agent"
 	"github.com/elfhost/elfhost/host/policy"
 	"github.com/elfhost/elfhost/internal/fault"
 	"github.com/elfhost/elfhost/internal/term"
 )
-
-// instructions are the files that say how to work, the first that exists of a
-// folder: of the person's configuration (the first name only), then of the
-// project. They are data for the model: nothing in them changes what is asked
-// or allowed.
-var instructions = []string{"AGENTS.md", "CLAUDE.md"}
-
-// maxInstruction bounds one such file, in bytes.
-const maxInstruction = 64 << 10
 
 // localWindow is what is taken for the window of a model on this machine that
 // nothing is known of: servers are started with small ones.
@@ -53,7 +40,7 @@ func (a *App) Loop(ctx context.Context, m Chosen, l agent.Limits) (*agent.Loop, 
 	}
 	loop := &agent.Loop{
 		Model: m.Model, Info: m.Info, Price: m.Price, Format: m.Format, Tools: a.Registry, System: system, Limits: l, Effort: m.Effort,
-		Search: a.nativeSearch(m), Stands: webSearch, Compact: agent.Compaction{Plan: a.Plans.Text, Changed: a.changed},
+		Learn: a.learn(m.Info.Window), Search: a.nativeSearch(m), Stands: webSearch, Compact: agent.Compaction{Plan: a.Plans.Text, Changed: a.changed, Ask: a.window(m)},
 	}
 	if provider, _ := splitModel(m.Name); a.isLocal(provider) {
 		loop.Compact.Window = localWindow
@@ -97,31 +84,14 @@ func (a *App) surroundings(ctx context.Context) agent.Surroundings {
 	s := agent.Surroundings{
 		OS: runtime.GOOS + "/" + runtime.GOARCH, Shell: shell.Program(), Dir: a.Dir, Mode: a.Gate.Current(),
 	}
-	read, err := policy.New("instructions", policy.Grant{Cap: abi.FSRead, Scope: []string{policy.Workspace + "/**"}})
+	rights, err := a.readsInstructions()
 	if err != nil {
 		a.note("reading the project's instructions: %v", err)
 		return s
 	}
-	rights := policy.Rights{Grants: read.Meet(a.Policy.Ceiling())}
 	a.scene.once.Do(func() { a.lookAround(ctx, rights) })
 	s.Date, s.Repository, s.Branch = a.scene.date, a.scene.repository, a.scene.branch
-	own := filepath.Join(a.Paths.Config, instructions[0])
-	switch b, err := readSmall(own, maxInstruction); {
-	case err == nil:
-		s.Instructions = append(s.Instructions, agent.Instruction{Path: own, Text: string(b)})
-	case !errors.Is(err, fs.ErrNotExist):
-		a.note("your own instructions are left out: %v", err)
-	}
-	for _, name := range instructions {
-		b, err := a.Tree.ReadFile(ctx, rights, policy.Workspace+"/"+name, maxInstruction)
-		switch {
-		case err == nil:
-			s.Instructions = append(s.Instructions, agent.Instruction{Path: name, Text: string(b)})
-			return s
-		case !errors.Is(err, fs.ErrNotExist):
-			a.note("%v", fmt.Errorf("the project's instructions are left out: %w", err))
-		}
-	}
+	s.Instructions = a.projectInstructions(ctx, rights)
 	return s
 }
 

@@ -96,6 +96,7 @@ func (a *App) ask(ctx context.Context, name string) Reachable {
 	ctx, cancel := context.WithTimeoutCause(ctx, modelsTime, errors.New("no answer within 10 seconds"))
 	defer cancel()
 	infos, err := p.Models(ctx)
+	a.published(name, infos)
 	for _, id := range a.Config.Providers[name].Models {
 		if !slices.ContainsFunc(infos, func(i model.Info) bool { return i.ID == id }) {
 			infos = append(infos, model.Info{ID: id})

@@ -98,16 +98,21 @@ func (m *modules) save() error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(m.path), 0o700); err != nil {
+	return putWhole(m.path, b)
+}
+
+// putWhole writes a file that appears whole, or not at all.
+func putWhole(path string, b []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(m.path), ".modules-*")
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".kept-*")
 	if err != nil {
 		return err
 	}
 	_, err = tmp.Write(b)
 	if err = errors.Join(err, tmp.Close()); err == nil {
-		err = os.Rename(tmp.Name(), m.path)
+		err = os.Rename(tmp.Name(), path)
 	}
 	if err != nil {
 		_ = os.Remove(tmp.Name())

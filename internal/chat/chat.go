@@ -362,12 +362,26 @@ func (c *chat) input(ctx context.Context, text string) error {
 
 // say is a turn on what the person said, with the files that they name.
 func (c *chat) say(ctx context.Context, text string) error {
-	content := []abi.Content{abi.TextBlock(text)}
-	var files []abi.Content
-	var notes []string
-	if err := c.busy(ctx, "reading", func(ctx context.Context) { files, notes = c.app.Mentioned(ctx, c.model, text) }); err != nil {
+	var content []abi.Content
+	stopped := false
+	if err := c.busy(ctx, "reading", func(ctx context.Context) {
+		content = c.bring(ctx, text)
+		stopped = ctx.Err() != nil
+	}); err != nil {
 		return err
 	}
+	if stopped { // not sent: for the person to look at again
+		c.rest = text
+		c.takeUp(false)
+		return nil
+	}
+	return c.turn(ctx, c.model, content...)
+}
+
+// bring is what the person said with what it brings along. They see what was
+// not read, and which pictures are sent.
+func (c *chat) bring(ctx context.Context, text string) []abi.Content {
+	files, notes := c.app.Mentioned(ctx, c.model, c.session, text)
 	for _, n := range notes {
 		c.screen.printf("%s\n", c.Style.Yellow(c.screen.told("note: "+term.Line(n))))
 	}
@@ -376,5 +390,5 @@ func (c *chat) say(ctx context.Context, text string) error {
 			c.screen.printf("%s\n", c.Style.Dim(fmt.Sprintf("with a picture, %s, %d kB", term.Line(f.MIMEType), (len(f.Data)+999)/1000)))
 		}
 	}
-	return c.turn(ctx, c.model, append(content, files...)...)
+	return append([]abi.Content{abi.TextBlock(text)}, files...)
 }

@@ -308,7 +308,7 @@ func (c *chat) change(ctx context.Context, to app.Kept) error {
 func (c *chat) cost(context.Context, string) error {
 	u := c.session.Usage()
 	c.screen.printf("%d requests, %d tokens in (%d from the cache), %d out\n", u.Steps, u.Input+u.CacheRead+u.CacheWrite, u.CacheRead, u.Output)
-	if w := c.model.Info.Window; w > 0 {
+	if w := c.app.Window(c.model); w > 0 {
 		c.screen.printf("%d of %d tokens of context in use\n", u.Context, w)
 	}
 	name := term.Line(c.model.Name)

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -48,7 +49,7 @@ func (c *chat) sent(text string) {
 	c.past.add(text)
 	q := queued{text: text}
 	if !isCommand(text) {
-		q.withdraw = c.session.Steer(abi.TextBlock(text))
+		q.withdraw = c.session.SteerWith(func(ctx context.Context) []abi.Content { return c.bring(ctx, text) })
 	}
 	m.queued = append(m.queued, q)
 	c.screen.waiting(len(m.queued))

@@ -51,7 +51,7 @@ type Provider struct {
 	Models    []string          `toml:"models" doc:"names it is known to have"`
 	Headers   map[string]string `toml:"headers" secret:"true" doc:"sent with every request"`
 	File      string            `toml:"file" doc:"the turns of a scripted model"`
-	Context   int               `toml:"context" doc:"tokens of its models' context, where the program does not know"`
+	Context   int               `toml:"context" doc:"tokens of its models' context. Without it the built-in table counts, and for a model that it does not know what the provider publishes: it is asked once a conversation is long enough to mind, or has calls, and its answer kept in the cache for a week"`
 	TextOnly  bool              `toml:"text_only" doc:"its models take no images"`
 	Timeout   strict.Duration   `toml:"timeout" default:"10m" doc:"of one request, streaming included"`
 }

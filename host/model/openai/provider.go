@@ -87,22 +87,6 @@ func (p *Provider) Open(id string) (model.Model, error) {
 // Models asks the server for its list. Its library would drop what some
 // servers add about the window.
 func (p *Provider) Models(ctx context.Context) ([]model.Info, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.opt.BaseURL+"/models", nil)
-	if err != nil {
-		return nil, &model.Error{Code: model.ErrRequest, Provider: p.opt.Name, Message: "the base URL is not a URL"}
-	}
-	if p.opt.Key != "" {
-		req.Header.Set("Authorization", "Bearer "+p.opt.Key)
-	}
-	res, err := p.http.Do(req)
-	if err != nil {
-		return nil, wire.Err(ctx, p.opt.Name, err)
-	}
-	defer res.Body.Close()
-	data, err := io.ReadAll(res.Body)
-	if err != nil {
-		return nil, wire.Err(ctx, p.opt.Name, err)
-	}
 	var list struct {
 		Data []struct {
 			ID      string `json:"id"`
@@ -117,12 +101,39 @@ func (p *Provider) Models(ctx context.Context) ([]model.Info, error) {
 			} `json:"top_provider"`
 		} `json:"data"`
 	}
-	if err := json.Unmarshal(data, &list); err != nil {
-		return nil, wire.Err(ctx, p.opt.Name, err)
+	if err := p.get(ctx, p.opt.BaseURL+"/models", &list); err != nil {
+		return nil, err
 	}
 	var out []model.Info
 	for _, m := range list.Data {
 		out = append(out, model.Info{ID: m.ID, Name: m.Name, Window: max(m.Context, m.Max, m.Meta.Context), MaxOutput: m.Top.Output})
 	}
 	return out, nil
+}
+
+// maxList bounds what a server says of its models, in bytes.
+const maxList = 32 << 20
+
+// get asks for JSON.
+func (p *Provider) get(ctx context.Context, url string, into any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return &model.Error{Code: model.ErrRequest, Provider: p.opt.Name, Message: "the base URL is not a URL"}
+	}
+	if p.opt.Key != "" {
+		req.Header.Set("Authorization", "Bearer "+p.opt.Key)
+	}
+	res, err := p.http.Do(req)
+	if err != nil {
+		return wire.Err(ctx, p.opt.Name, err)
+	}
+	defer res.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(res.Body, maxList))
+	if err == nil {
+		err = json.Unmarshal(data, into)
+	}
+	if err != nil {
+		return wire.Err(ctx, p.opt.Name, err)
+	}
+	return nil
 }
