@@ -20,6 +20,7 @@ import (
 	"github.com/elfhost/elfhost/host/sandbox"
 	"github.com/elfhost/elfhost/internal/app"
 	"github.com/elfhost/elfhost/internal/config"
+	"github.com/elfhost/elfhost/internal/config/strict"
 	"github.com/elfhost/elfhost/internal/fault"
 	"github.com/elfhost/elfhost/internal/term"
 )
@@ -352,10 +353,7 @@ func (st *callState) save() error {
 		err = os.MkdirAll(filepath.Dir(st.path), 0o700)
 	}
 	if err == nil {
-		tmp := st.path + ".new"
-		if err = os.WriteFile(tmp, b, 0o600); err == nil {
-			err = os.Rename(tmp, st.path)
-		}
+		err = strict.WriteFile(st.path, b) // another call of the session may end at the same time
 	}
 	if err != nil {
 		return fault.New("E1501", "`elfhost doctor` checks the folders", "keeping the session's state: %w", err)

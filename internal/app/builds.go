@@ -14,6 +14,7 @@ import (
 	"github.com/elfhost/elfhost/internal/config"
 	"github.com/elfhost/elfhost/internal/config/granted"
 	"github.com/elfhost/elfhost/internal/config/manifest"
+	"github.com/elfhost/elfhost/internal/config/strict"
 )
 
 // builds are what `elfhost plugin dev` made of a folder, as long as its needs
@@ -79,11 +80,7 @@ func KeepBuild(p config.Paths, folder string, pkg sandbox.Package) (again bool, 
 	if err != nil {
 		return again, err
 	}
-	tmp := file + ".new"
-	if err := os.WriteFile(tmp, b, 0o600); err != nil {
-		return again, err
-	}
-	return again, errors.Join(os.Rename(tmp, file))
+	return again, strict.WriteFile(file, b)
 }
 
 // maxBuildsFile bounds the file, in bytes.

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/elfhost/elfhost/internal/config/strict"
 )
 
 // keptHistory is how many inputs are kept.
@@ -69,8 +71,5 @@ func (h *history) rewrite() {
 		b, _ := json.Marshal(s)
 		out.Write(append(b, '\n'))
 	}
-	tmp := h.path + ".new"
-	if os.WriteFile(tmp, out.Bytes(), 0o600) == nil {
-		_ = os.Rename(tmp, h.path)
-	}
+	_ = strict.WriteFile(h.path, out.Bytes()) // another conversation may do the same
 }
