@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/elfhost/elfhost/host/foreign/javascript"
@@ -84,8 +86,9 @@ func Build(ctx context.Context, dir string, log io.Writer) (string, error) {
 		}
 		return "", fmt.Errorf("%q holds no sources of %s, and no %s that something else built", dir, strings.Join(Languages(), ", "), Module)
 	}
-	// Written beside and renamed: a build that fails leaves the last one.
-	tmp, err := filepath.Abs(out + ".new")
+	// Written beside and renamed: a build that fails leaves the last one. Another
+	// build of the folder, at the same time, has a file of its own.
+	tmp, err := filepath.Abs(out + ".new" + strconv.FormatUint(rand.Uint64(), 36))
 	if err != nil {
 		return "", err
 	}
