@@ -169,6 +169,7 @@ func (s *Store) Fork(ctx context.Context, from string, m Session) (*Writer, erro
 			{`INSERT INTO piece SELECT key + ?, kind, body FROM piece WHERE key BETWEEN ? AND ?`,
 				[]any{key(w.n-old, 0), key(old, 1), key(old, maxSeq)}},
 			{`INSERT INTO fact SELECT ?, name, body FROM fact WHERE session = ?`, []any{w.n, old}},
+			{`INSERT INTO note (session, time, kind, call, body) SELECT ?, time, kind, call, body FROM note WHERE session = ? ORDER BY n`, []any{w.n, old}},
 		} {
 			if _, err := t.run(c.query, c.args...); err != nil {
 				return err

@@ -402,10 +402,14 @@ func TestForkAndDelete(t *testing.T) {
 	must(t, w.Append(ctx, record(1), false, Move{Call: "c", Tool: "Bash", To: Pending}))
 	must(t, w.Append(ctx, record(2), false, Move{Call: "c", To: Running}))
 	must(t, w.Draft(ctx, Piece{"text", "being said"}))
+	must(t, s.AddNote(ctx, "a", Note{Kind: "approval", Call: "c", Body: json.RawMessage(`{"allowed":true}`)}))
 	f, err := s.Fork(ctx, "a", Session{ID: "b", Origin: "o"})
 	must(t, err)
 	if got, err := s.Drafted(ctx, "b"); err != nil || len(got) != 1 {
 		t.Errorf("the copy lacks the draft: %v %v", got, err)
+	}
+	if got, err := s.Notes(ctx, "b"); err != nil || len(got) != 1 || got[0].Call != "c" || string(got[0].Body) != `{"allowed":true}` {
+		t.Errorf("the copy lacks what was approved: %v %v", got, err)
 	}
 	if got := all(t, s, "b"); len(got) != 2 || string(got[1].Body) != `{"n":2}` {
 		t.Errorf("%v", got)
@@ -431,7 +435,7 @@ func TestForkAndDelete(t *testing.T) {
 	for _, table := range []string{"record", "call", "note", "piece", "fact", "session"} {
 		var n int
 		must(t, s.read.QueryRowContext(ctx, `SELECT count(*) FROM `+table).Scan(&n))
-		if want := map[string]int{"record": 3, "call": 1, "piece": 1, "session": 1}[table]; n != want {
+		if want := map[string]int{"record": 3, "call": 1, "note": 1, "piece": 1, "session": 1}[table]; n != want {
 			t.Errorf("%d rows in %s, want %d: those of b", n, table, want)
 		}
 	}
