@@ -331,6 +331,10 @@ func describeServer(p config.ProjectServer) string {
 	for _, k := range p.EnvFrom {
 		fmt.Fprintf(&b, "  env from %s\n", term.Line(k))
 	}
-	b.WriteString("  It runs as you, outside the sandbox, and can do what you can.\n")
+	if p.Command != "" {
+		b.WriteString("  It runs as you, outside the sandbox, and can do what you can.\n")
+	} else {
+		b.WriteString("  It gets what its tools are called with, and the headers above.\n")
+	}
 	return b.String()
 }

@@ -52,7 +52,7 @@ func newRoot(s streams) *cobra.Command {
 	)
 	for group, verbs := range map[string][]*cobra.Command{
 		"work":    {runVerb(s), chatVerb(s), acpVerb(s), sessionVerb(s), callVerb(s), replayVerb(s), demoVerb(s)},
-		"rights":  {toolsVerb(s), installVerb(s), mcpVerb(s), pluginVerb(s), hubVerb(s), keyVerb(s), grantVerb(s), policyVerb(s), skillVerb(s), trustVerb(s), secretVerb(s), auditVerb(s)},
+		"rights":  {toolsVerb(s), installVerb(s), mcpVerb(s), agentVerb(s), pluginVerb(s), hubVerb(s), keyVerb(s), grantVerb(s), policyVerb(s), skillVerb(s), trustVerb(s), secretVerb(s), auditVerb(s)},
 		"machine": {doctorVerb(s), conformanceVerb(s), modelsVerb(s), configVerb(s), explainVerb(s), schemaVerb(s), grammarVerb(s), gcVerb(s), versionVerb(s)},
 	} {
 		for _, v := range verbs {
