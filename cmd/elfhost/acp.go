@@ -84,7 +84,7 @@ func (f *acpFlags) run(ctx context.Context, s streams) error {
 	e := app.Editor{
 		Session: app.Options{
 			Mode: host.Mode(f.mode), Dialect: f.dialect, Model: f.model, Effort: effort, Tools: f.tools, Plugins: f.plugins, Allow: f.allow,
-			OwnTerminals: f.ownTerminals, Compiler: self,
+			OwnTerminals: f.ownTerminals, Compiler: self, Keeper: s.keeper,
 		},
 		NoInput: f.noInput, Limits: agent.Limits{Steps: f.maxSteps, Cost: f.maxCost},
 	}

@@ -63,7 +63,7 @@ func (f *sessionFlags) session(ctx context.Context, s streams, o app.Options) (*
 	if err != nil {
 		return nil, err
 	}
-	o.Compiler = self
+	o.Compiler, o.Keeper = self, s.keeper
 	a, err := app.Open(ctx, o)
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/elfhost/elfhost/host/reach"
 	"github.com/elfhost/elfhost/internal/fault"
 	"github.com/elfhost/elfhost/internal/term"
 )
@@ -45,10 +46,13 @@ type streams struct {
 	in       *os.File
 	out, err io.Writer
 	offline  *bool // --offline, which every verb has; nil: was not read
+	keeper   *reach.Keeper
 }
 
 // run carries out one command line and returns the exit status.
 func run(ctx context.Context, s streams, args []string) int {
+	s.keeper = &reach.Keeper{}
+	defer s.keeper.Close()
 	root := newRoot(s)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)

@@ -1,8 +1,6 @@
 package reach
 
 import (
-	"bytes"
-	"os"
 	"strconv"
 	"syscall"
 	"time"
@@ -11,7 +9,7 @@ import (
 )
 
 // dieWithHost has the kernel end a program whose host was killed and could end
-// nobody. Its children are not: theirs is the end of their input.
+// nobody. Its children are not: theirs is a Keeper.
 func dieWithHost(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGKILL }
 
 func awaitZombie(pid int) bool {
@@ -55,53 +53,29 @@ func (g group) sweep() {
 	if g.mark == "" {
 		return
 	}
-	list, _ := os.ReadDir("/proc")
-	for _, e := range list {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil || pid == os.Getpid() {
-			continue
-		}
-		env, err := os.ReadFile("/proc/" + e.Name() + "/environ")
-		if err == nil && bytes.Contains(env, []byte(jobVariable+g.mark)) {
-			_ = unix.Kill(pid, unix.SIGKILL)
-		}
+	for _, pid := range marked(g.mark) {
+		_ = unix.Kill(pid, unix.SIGKILL)
 	}
 }
 
 // processes counts what descends from pid or is of its session.
 func processes(pid int) int {
-	dir, err := os.Open("/proc")
-	if err != nil {
-		return 0
-	}
-	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
-	if err != nil {
-		return 0
-	}
 	children := map[int][]int{}
 	session := 0
-	for _, name := range names {
+	for _, name := range procs() {
 		id, err := strconv.Atoi(name)
 		if err != nil {
 			continue
 		}
-		data, err := os.ReadFile("/proc/" + name + "/stat")
-		if err != nil {
+		s, ok := statOf(name)
+		if !ok {
 			continue
 		}
-		// pid (name) state ppid pgrp session …; a name may hold anything, also ')'.
-		f := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
-		if len(f) < 4 {
-			continue
-		}
-		parent, _ := strconv.Atoi(string(f[1]))
-		sid, _ := strconv.Atoi(string(f[3]))
-		if sid == pid {
+		if s.session == pid {
 			session++
 			continue // counted; its children of other sessions hang below
 		}
-		children[parent] = append(children[parent], id)
+		children[s.parent] = append(children[s.parent], id)
 	}
 	return session + descend(children, pid)
 }

@@ -8,8 +8,7 @@ func (group) sweep() {}
 
 func awaitZombie(int) bool { return false }
 
-// dieWithHost: this kernel ends nobody for a host that was killed. A program
-// reads the end of its input.
+// dieWithHost: this kernel ends nobody for a host that was killed. A Keeper does.
 func dieWithHost(*syscall.SysProcAttr) {}
 
 // watch: processes are counted on Linux only.

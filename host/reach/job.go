@@ -18,6 +18,7 @@ type Job struct {
 	group   group
 	out     *output
 	sandbox string
+	keeper  *Keeper // nil: the group is held, or nobody keeps it
 	began   time.Time
 	grace   time.Duration
 	exited  chan struct{} // the program itself has ended
@@ -49,9 +50,13 @@ func (j *Job) launch(p Program) error {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		var err error
+		j.keeper.hold(j.group.mark)
 		readers, err = j.begin(p)
 		if err == nil {
+			j.keeper.lead(j.group.mark, j.PID())
 			j.group.adopt(j.cmd)
+		} else {
+			j.keeper.release(j.group.mark)
 		}
 		started <- err
 		if err == nil {
@@ -153,6 +158,7 @@ func (j *Job) reap(streams *sync.WaitGroup, readers []*os.File, timer *time.Time
 	if timer != nil {
 		timer.Stop()
 	}
+	j.keeper.release(j.group.mark)
 	j.finish(wait())
 	j.out.close()
 	j.clean()

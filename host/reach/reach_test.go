@@ -15,6 +15,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == SandboxVerb {
 		os.Exit(SandboxMain(os.Args[2:]))
 	}
+	if len(os.Args) > 1 && os.Args[1] == keptVerb {
+		os.Exit(keptMain(os.Args[2:]))
+	}
 	if len(os.Args) > 1 && os.Args[1] == probeVerb {
 		probeMain(os.Args[2:])
 		os.Exit(0)

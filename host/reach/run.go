@@ -25,6 +25,9 @@ type Runner struct {
 	// Terminal, if set, takes the programs of Run in place of Sandbox. Those of
 	// Start, which have no caller that waits, stay here.
 	Terminal Terminal
+	// Keeper, if set, ends the programs when this process is killed. Without one
+	// that happens on Linux to a program, not to its children, and else to none.
+	Keeper *Keeper
 }
 
 // Program is what to run.
@@ -122,6 +125,9 @@ func (r *Runner) Start(ctx context.Context, rights policy.Rights, p Program) (*J
 		j.sandbox = "none"
 	}
 	j.group = group{mark: rand.Text(), held: j.sandbox == Bubblewrap || j.sandbox == Namespaces}
+	if !j.group.held {
+		j.keeper = r.Keeper
+	}
 	if err := j.launch(p); err != nil {
 		clean()
 		return nil, fmt.Errorf("starting %q: %w", p.Argv[0], err)

@@ -47,13 +47,19 @@ func ProbeSandbox(ctx context.Context) Sandbox {
 	return s
 }
 
-// SandboxVerb is the argument by which main recognises SandboxMain.
+// SandboxVerb is the argument by which main recognises SandboxMain. A Keeper
+// needs a main that does, too.
 const SandboxVerb = "__sandbox"
 
 // SandboxMain is the hidden verb `elfhost __sandbox`: the helper that confines
 // itself and then becomes the program. args is what follows the verb. It
-// returns an exit code.
-func SandboxMain(args []string) int { return sandboxMain(args) }
+// returns an exit code. It is the process of a Keeper as well.
+func SandboxMain(args []string) int {
+	if len(args) == 1 && args[0] == keeperKind {
+		return keeperMain()
+	}
+	return sandboxMain(args)
+}
 
 // plain is a command without a kernel sandbox.
 func plain(p Program) (*exec.Cmd, func(), error) {

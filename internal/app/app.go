@@ -70,6 +70,9 @@ type Options struct {
 	Told   func(text string)
 	// OwnTerminals keeps commands in our kernel sandbox where Client has terminals.
 	OwnTerminals bool
+	// Keeper ends the session's programs when this process is killed; nil: see
+	// reach.Runner. Whoever made it closes it, after the session.
+	Keeper *reach.Keeper
 }
 
 // App is one session, ready to work. Close it.

@@ -51,7 +51,7 @@ func (a *App) openBrokers(context.Context) error {
 		a.HTTP.Resolve = func(context.Context, string) ([]netip.Addr, error) { return nil, refused }
 	}
 	a.closing(a.HTTP.Close)
-	a.Runner = &reach.Runner{}
+	a.Runner = &reach.Runner{Keeper: a.opt.Keeper}
 	return nil
 }
 

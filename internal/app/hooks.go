@@ -14,7 +14,7 @@ import (
 // openHooks reads the person's hooks. A project's configuration has none.
 func (a *App) openHooks() error {
 	h, err := hooks.New(a.Config.Hooks, hooks.Options{
-		Gate: a.Gate, Policy: a.Policy, Dir: a.Dir, Session: a.Session, Note: a.note,
+		Gate: a.Gate, Policy: a.Policy, Dir: a.Dir, Session: a.Session, Note: a.note, Keeper: a.opt.Keeper,
 		Scrub: func(b []byte) []byte { return a.Secrets.Scrub.Bytes(b) },
 	})
 	if err != nil {

@@ -72,7 +72,7 @@ func mcpTools(_ context.Context, a *App) ([]host.Tool, error) {
 // mcpOptions are those of a client whose tools go into a registry.
 func (a *App) mcpOptions(r *host.Registry) mcp.Options {
 	o := mcp.Options{
-		HTTP: a.HTTP, Runner: &reach.Runner{}, Registry: r, Pins: filepath.Join(a.Paths.State, "mcp"), Version: version(),
+		HTTP: a.HTTP, Runner: &reach.Runner{Keeper: a.opt.Keeper}, Registry: r, Pins: filepath.Join(a.Paths.State, "mcp"), Version: version(),
 		Roots: a.roots, Consent: a.consentMCP,
 	}
 	if must, _ := a.Policy.RequireSandbox(); must {

@@ -84,7 +84,7 @@ func (a *App) newShell(logs string) (*shell.Shell, error) {
 		read = append(read, m.Dir) // for the scripts in them
 	}
 	return shell.New(shell.Options{
-		Tree: a.Tree, Runner: &reach.Runner{Sandbox: a.Runner.Sandbox, Terminal: a.terminal()}, ACP: a.acp(), Logs: logs,
+		Tree: a.Tree, Runner: &reach.Runner{Sandbox: a.Runner.Sandbox, Terminal: a.terminal(), Keeper: a.opt.Keeper}, ACP: a.acp(), Logs: logs,
 		Timeout: a.Config.ExecTimeout.Duration, Ceiling: a.Policy.ExecTime(), Sandboxed: must,
 		Read: read,
 	})

@@ -23,6 +23,7 @@ import (
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/policy"
+	"github.com/elfhost/elfhost/host/reach"
 	"github.com/elfhost/elfhost/internal/config"
 )
 
@@ -84,6 +85,7 @@ type Options struct {
 	Session string
 	Scrub   func([]byte) []byte           // takes secrets out of what a hook is told; nil: nothing
 	Note    func(format string, a ...any) // for the person
+	Keeper  *reach.Keeper                 // as in reach.Runner
 }
 
 // Hooks are those of one session. They are safe for concurrent use; hooks for

@@ -33,7 +33,7 @@ func (h *Hooks) run(ctx context.Context, k hook, e Event) (Reply, error) {
 		return Reply{}, fmt.Errorf("the hook %q was not run: %w", k.Command[0], err)
 	}
 	var out bounded
-	exit, err := (&reach.Runner{}).Run(ctx, h.rights, reach.Program{
+	exit, err := (&reach.Runner{Keeper: h.Keeper}).Run(ctx, h.rights, reach.Program{
 		Argv: command(k.Command), Dir: h.Dir, Stdin: bytes.NewReader(input), Stdout: &out,
 		Env:     append(reach.CleanEnv(), "ELFHOST_EVENT="+k.Event, "ELFHOST_SESSION="+e.Session, "ELFHOST_DIR="+h.Dir),
 		Timeout: k.Timeout.Duration, Output: 16 << 10,
