@@ -10,7 +10,7 @@ import (
 type Sandbox struct {
 	Kind string // "bubblewrap", "namespaces", "landlock"; "" is none
 	// Tried holds the rungs above the one in force, and why each does not work.
-	Tried []Rung
+	Tried []rung
 
 	bwrap  string // path of the program
 	system []bind // as it was when the rung was tried
@@ -18,8 +18,8 @@ type Sandbox struct {
 	recalled *recalled // nil: it was tried by this process
 }
 
-// Rung is one way to hold a program.
-type Rung struct {
+// rung is one way to hold a program.
+type rung struct {
 	Kind string
 	Why  string // why it does not work here
 	Fix  string // what would make it work; "" when nothing is known
@@ -42,7 +42,7 @@ func ProbeSandbox(ctx context.Context) Sandbox {
 			s.Kind, s.bwrap, s.system = found.Kind, found.bwrap, found.system
 			return s
 		}
-		s.Tried = append(s.Tried, Rung{kind, why, fix})
+		s.Tried = append(s.Tried, rung{kind, why, fix})
 	}
 	return s
 }
