@@ -55,8 +55,9 @@ type message struct {
 	Error  *sdk.RequestError `json:"error"`
 }
 
-// takeTime bounds the wait for a message to be taken: the SDK drops some.
-const takeTime = 2 * time.Second
+// takeTime bounds the wait for a message to be taken: the SDK drops some. One
+// that is handled is taken at once, which on a busy machine is a while.
+const takeTime = 10 * time.Second
 
 // lastAnswers is how long what was asked last may take, on a busy machine too,
 // when the client's side has ended.

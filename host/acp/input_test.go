@@ -97,6 +97,27 @@ func TestAnswersBehindTheEnd(t *testing.T) {
 	}
 }
 
+// A message waits for the one before it, also for seconds, but not for ever.
+func TestMessagesWaitForTheOneBefore(t *testing.T) {
+	for after, want := range map[time.Duration]time.Duration{8 * time.Second: 8 * time.Second, time.Hour: takeTime} {
+		synctest.Test(t, func(t *testing.T) {
+			lines := strings.Repeat(`{"jsonrpc":"2.0","method":"session/cancel"}`+"\n", 2)
+			in := &input{r: bufio.NewReader(strings.NewReader(lines)), out: &output{w: io.Discard, failed: func(error) {}}, ready: make(chan struct{}), ended: t.Context().Done()}
+			close(in.ready)
+			b := make([]byte, 1<<10)
+			if n, err := in.Read(b); n == 0 || err != nil {
+				t.Fatal(n, err)
+			}
+			taken := time.AfterFunc(after, in.current().taken)
+			defer taken.Stop()
+			began := time.Now()
+			if n, err := in.Read(b); n == 0 || err != nil || time.Since(began) != want {
+				t.Errorf("taken after %v: %d, %v after %v", after, n, err, time.Since(began))
+			}
+		})
+	}
+}
+
 // FuzzInput: whatever comes, what is passed on is messages that the SDK reads,
 // and what is answered is JSON.
 func FuzzInput(f *testing.F) {
