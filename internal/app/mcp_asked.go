@@ -31,8 +31,35 @@ type elicitor interface {
 // maxFields bounds a form: nobody fills in more.
 const maxFields = 20
 
+// What a server's wishes count as, for rules: "mcp__github__elicit". A rule that
+// denies one is the end of it; none that allows one spares the question, whose
+// answer is the person's own.
+const (
+	elicitTool = "elicit"
+	sampleTool = "create_message"
+)
+
+// ruled refuses, and writes down, what a rule denies a server.
+func (a *App) ruled(server, tool string, args any) error {
+	name := mcp.Name(server, tool)
+	r := policy.Judge(a.Policy.Rules(), name, policy.Subject{})
+	if r.Effect != policy.Deny {
+		return nil
+	}
+	b, err := json.Marshal(args)
+	if err != nil {
+		return err
+	}
+	call := host.Call{Tool: name, Args: b, Caller: host.Caller{Session: a.Session, Server: server}}
+	err = a.record(host.Verdict{Call: call, Origin: host.Origin{Source: host.MCP, Name: server}, By: "policy", Rule: r.Rule, Where: r.Where, Reason: r.Why})
+	return errors.Join(fmt.Errorf("%s is refused: %s", name, r.Why), err)
+}
+
 // elicit has the person answer a server's question.
 func (a *App) elicit(ctx context.Context, e mcp.Elicitation) (mcp.Reply, error) {
+	if err := a.ruled(e.Server, elicitTool, map[string]any{"question": e.Message}); err != nil {
+		return mcp.Reply{}, nil // declined; why is nothing that the server has to know
+	}
 	return a.fillIn(ctx, host.Origin{Source: host.MCP, Name: e.Server}, e)
 }
 
@@ -312,6 +339,9 @@ const (
 // sample lets a server use the background model, if the person agrees, within
 // a budget.
 func (a *App) sample(ctx context.Context, q mcp.Sampling) (mcp.Sampled, error) {
+	if a.ruled(q.Server, sampleTool, q) != nil {
+		return mcp.Sampled{}, errors.New("the person refused") // by a rule, which the server need not know
+	}
 	a.mu.Lock()
 	left := samplingTotal - a.sampled[q.Server]
 	a.mu.Unlock()

@@ -235,6 +235,36 @@ func TestRootsThroughTheGate(t *testing.T) {
 	}
 }
 
+// What a rule denies a server's tools is denied its questions and its wish for
+// the model: nobody is bothered. A rule that allows them answers nothing.
+func TestWishesThroughTheRules(t *testing.T) {
+	home := t.TempDir()
+	rules := "[tools]\ndeny = [\"mcp__web__*\", \"mcp__near__elicit\"]\nallow = [\"mcp__far__*\"]\n"
+	if err := os.WriteFile(filepath.Join(home, "policy.toml"), []byte(rules), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	by := &answerer{answer: host.Answer{Allow: true}}
+	a, err := Open(context.Background(), Options{Dir: t.TempDir(), Approver: by, Env: func(n string) string { return map[string]string{"ELFHOST_HOME": home}[n] }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close(context.Background())
+	for server, want := range map[string]int{"web": 0, "near": 0, "far": 1} {
+		before := len(by.asked)
+		r, err := a.elicit(context.Background(), mcp.Elicitation{Server: server, Message: "who?", Schema: json.RawMessage(`{"type":"object"}`)})
+		if asked := len(by.asked) - before; err != nil || r.Accept != (want == 1) || asked != want {
+			t.Errorf("%s: accepted %v, asked %d times, %v", server, r.Accept, asked, err)
+		}
+	}
+	before := len(by.asked)
+	if _, err := a.sample(context.Background(), mcp.Sampling{Server: "web"}); err == nil || err.Error() != "the person refused" || len(by.asked) != before {
+		t.Errorf("a denied server had the model: %v", err)
+	}
+	if _, err := a.sample(context.Background(), mcp.Sampling{Server: "near"}); err == nil || err.Error() == "the person refused" {
+		t.Errorf("a rule about questions counts for the model: %v", err) // no model is configured here
+	}
+}
+
 // A change of a server's tools is asked about in mode auto too, and a no holds.
 func TestMC04AskedInAuto(t *testing.T) {
 	home := t.TempDir()
