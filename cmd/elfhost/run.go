@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -240,7 +239,7 @@ func (f *runFlags) verdict(o outcome, err error, w *watch) error {
 	}
 	switch {
 	case err != nil:
-		return modelFault(err)
+		return app.ModelFault(err)
 	case o.Stop != agent.StopEnd && o.Stop != agent.StopYield:
 		return fault.New("E1103", hint, "%s", o.Stop.Words())
 	}
@@ -248,17 +247,6 @@ func (f *runFlags) verdict(o outcome, err error, w *watch) error {
 		return err
 	}
 	return nil
-}
-
-func modelFault(err error) error {
-	var e *model.Error
-	switch {
-	case errors.As(err, &e) && (e.Code == model.ErrRateLimit || e.Code == model.ErrOverload):
-		return fault.Wrap("E1102", "", err)
-	case errors.As(err, &e) && e.Code == model.ErrAuth:
-		return fault.Wrap("E1103", "check the key in the environment", err)
-	}
-	return fault.Wrap("E1103", "", err)
 }
 
 func (f *runFlags) renderer(s streams) (renderer, error) {

@@ -76,6 +76,9 @@ func sessionList(s streams) *cobra.Command {
 				if asJSON {
 					return json.NewEncoder(s.out).Encode(append([]archive.Info{}, found...))
 				}
+				if len(found) == 0 {
+					return noSessions(s.err, all)
+				}
 				return printSessions(s.out, found, all)
 			})
 		},
@@ -85,6 +88,16 @@ func sessionList(s streams) *cobra.Command {
 	c.Flags().IntVar(&limit, "limit", 50, "at the most")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
+}
+
+// noSessions says that a list is empty, beside the list.
+func noSessions(w io.Writer, all bool) error {
+	text := "there is no session yet"
+	if !all {
+		text = "there is no session of this folder; --all shows those of others"
+	}
+	_, err := fmt.Fprintf(w, "elfhost: note: %s\n", text)
+	return err
 }
 
 func printSessions(w io.Writer, found []archive.Info, all bool) error {

@@ -30,14 +30,17 @@ var (
 
 // code is the engine's, of the connection that writes or of the driver's; 0
 // where the error is not its.
-func code(err error) int {
+func code(err error) int { return extended(err) & 0xff }
+
+// extended is code with what the engine says more closely.
+func extended(err error) int {
 	var own *engine.Error
 	if errors.As(err, &own) {
-		return own.Code & 0xff
+		return own.Code
 	}
 	var driver *sqlite.Error
 	if errors.As(err, &driver) {
-		return driver.Code() & 0xff
+		return driver.Code()
 	}
 	return 0
 }
@@ -54,7 +57,7 @@ func plain(err error) error {
 	var file *fs.PathError
 	meaning := error(nil)
 	switch {
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), extended(err) == lib.SQLITE_IOERR_SHMSIZE: // the log's index could not grow
 		meaning = ErrFull
 	case code(err) != 0:
 		switch code(err) {

@@ -192,6 +192,8 @@ func TestPlain(t *testing.T) {
 		{&fs.PathError{Op: "open", Path: "x", Err: syscall.EROFS}, ErrFile},
 		{fmt.Errorf("more: %w", ErrFenced), ErrFenced},
 		{&engine.Error{Code: lib.SQLITE_BUSY_SNAPSHOT}, ErrLocked},
+		{&engine.Error{Code: lib.SQLITE_IOERR_SHMSIZE}, ErrFull},
+		{&engine.Error{Code: lib.SQLITE_IOERR_READ}, ErrFile},
 		{&engine.Error{Code: lib.SQLITE_PROTOCOL}, ErrLocked},
 		{&engine.Error{Code: lib.SQLITE_IOERR_FSYNC}, ErrFile},
 		{&engine.Error{Code: lib.SQLITE_READONLY_DBMOVED}, ErrFile},

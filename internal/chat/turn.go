@@ -3,7 +3,6 @@ package chat
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -273,11 +272,7 @@ func (v *view) done(e agent.Event, err error) {
 	say := func(text string) { s.printf("%s\n", v.style().Yellow(s.told(text))) }
 	switch {
 	case err != nil:
-		var m *model.Error
-		if errors.As(err, &m) && m.Code == model.ErrAuth {
-			err = fmt.Errorf("%w (is the key in the environment the right one?)", err)
-		}
-		v.chat.complain(err)
+		v.chat.complain(app.ModelFault(err))
 	case e.Stop == agent.StopYield:
 		s.printf("%s\n", term.Lines(e.Text))
 	case e.Stop != agent.StopEnd:
