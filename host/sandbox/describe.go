@@ -12,6 +12,7 @@ import (
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host"
+	"github.com/elfhost/elfhost/host/sandbox/compile"
 )
 
 // Limits of a description, told in docs/abi.md.
@@ -35,6 +36,9 @@ func (p *Plugin) description(ctx context.Context) (abi.Description, error) {
 		if p.pkg.Format != nil { // its settings may decide
 			name = p.key()
 		}
+		if err := compile.Private(p.loader.Dir); err != nil {
+			return abi.Description{}, err
+		}
 		file = filepath.Join(p.loader.Dir, name+".describe.json")
 		b, err := os.ReadFile(file)
 		if err == nil { // a damaged file is as good as none
@@ -51,7 +55,9 @@ func (p *Plugin) description(ctx context.Context) (abi.Description, error) {
 	}
 	d, err := parseDescription(b)
 	if err == nil && file != "" {
-		err = writeAtomic(file, b)
+		if err := writeAtomic(file, b); err != nil {
+			p.warn("its description cannot be kept: " + err.Error())
+		}
 	}
 	return d, err
 }

@@ -29,8 +29,8 @@ func (p *Plugin) complete(g *program) {
 	defer p.calls.Done()
 	next, err := p.finish(p.draft.over, g.rest)
 	if err != nil {
-		if p.draft.over.Err() == nil && p.loader.Log != nil {
-			p.loader.Log(LogLine{Plugin: p.pkg.Manifest.Name, Level: "warn", Text: printable("it stays interpreted: " + err.Error())})
+		if p.draft.over.Err() == nil {
+			p.warn("it stays interpreted: " + err.Error())
 		}
 		return
 	}

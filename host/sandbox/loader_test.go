@@ -15,6 +15,7 @@ import (
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/sandbox"
+	"github.com/elfhost/elfhost/host/sandbox/compile"
 	"github.com/elfhost/elfhost/host/sandbox/internal/wasmtest"
 )
 
@@ -183,6 +184,53 @@ func TestKept(t *testing.T) {
 		if got := call(c.damage); got != "answer" || reads != c.reads {
 			t.Errorf("%d: %q after %d reads, want %d", i, got, reads, c.reads)
 		}
+	}
+}
+
+// A cache that cannot be written costs time, not the call; one that others can
+// write to is not believed.
+func TestCacheThatCannotBeUsed(t *testing.T) {
+	dir := t.TempDir()
+	warns := 0
+	call := func() error {
+		t.Helper()
+		l := &sandbox.Loader{Dir: dir, Compiler: self(t), Log: func(l sandbox.LogLine) {
+			if l.Level == "warn" {
+				warns++
+			}
+		}}
+		p, err := l.Load(t.Context(), pkgOf(replies("\x00answer"), abi.Manifest{Tools: probeDecl}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close(t.Context())
+		r, err := p.Tools()[0].Call(t.Context(), host.Call{})
+		if err == nil && r.Text() != "answer" {
+			t.Errorf("%q", r.Text())
+		}
+		return err
+	}
+	if err := call(); err != nil || warns != 0 {
+		t.Fatal(err, warns)
+	}
+	kept, _ := filepath.Glob(filepath.Join(dir, "*.elf"))
+	if len(kept) != 1 {
+		t.Fatal(kept)
+	}
+	if err := errors.Join(os.Remove(kept[0]), os.MkdirAll(filepath.Join(kept[0], "in the way"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if err := call(); err != nil || warns != 1 {
+		t.Errorf("something is in the way: %v, %d warnings", err, warns)
+	}
+	if runtime.GOOS == "windows" {
+		return
+	}
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := call(); !errors.Is(err, compile.ErrShared) {
+		t.Errorf("a folder of everybody's: %v", err)
 	}
 }
 

@@ -127,7 +127,13 @@ func (p *Plugin) Close(ctx context.Context) error {
 	p.mu.Unlock()
 	p.draft.stop()
 	done := make(chan struct{})
-	go func() { p.calls.Wait(); close(done) }()
+	go func() {
+		p.calls.Wait()
+		for _, l := range p.linked { // may still be made ready for a call that has gone
+			l.calls.Wait()
+		}
+		close(done)
+	}()
 	free := context.WithoutCancel(ctx)
 	select {
 	case <-done:
@@ -185,6 +191,11 @@ func (p *Plugin) digest() string { return p.pkg.Digest }
 
 // program makes the module ready, once; who comes meanwhile waits. A failure
 // is not kept: the next call tries again, with its own time.
+//
+// Who asks is let go as soon as ctx is over. What cannot be stopped at once then
+// ends by itself behind it, within the bounds of package vet (the longest is the
+// interpreter's translation before a snapshot, 18 s for the largest module that
+// is allowed); nothing more of the plugin is begun before.
 func (p *Plugin) program(ctx context.Context, progress func(abi.Progress)) (*program, error) {
 	for {
 		p.mu.Lock()
@@ -201,21 +212,36 @@ func (p *Plugin) program(ctx context.Context, progress func(abi.Progress)) (*pro
 				return nil, context.Cause(ctx)
 			}
 		}
-		done := make(chan struct{})
-		p.making = done
+		p.making = make(chan struct{})
+		p.calls.Add(1) // beside the caller's own, which may go before
 		p.mu.Unlock()
+		made := meanwhile(func() (*program, error) { return p.make(ctx, progress) })
+		select {
+		case <-made.done:
+			return made.wait()
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
 
-		prog, err := p.build(ctx, progress)
+// make is what one caller of program does for all.
+func (p *Plugin) make(ctx context.Context, progress func(abi.Progress)) (prog *program, err error) {
+	defer p.calls.Done()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(p.halted, func() { cancel(ErrClosed) })()
+	defer func() { // after a panic, too: others wait
 		p.mu.Lock()
-		p.ready, p.making = prog, nil
-		if prog != nil && prog.rest != nil && !p.closed {
+		defer p.mu.Unlock()
+		if p.ready = prog; prog != nil && prog.rest != nil && !p.closed {
 			p.calls.Add(1)
 			go p.complete(prog)
 		}
-		p.mu.Unlock()
-		close(done)
-		return prog, err
-	}
+		close(p.making)
+		p.making = nil
+	}()
+	return p.build(ctx, progress)
 }
 
 // wasm reads the module and holds it against the digest it was pinned with.

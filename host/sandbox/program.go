@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -55,18 +54,24 @@ func (g *program) load(ctx context.Context, code *compile.Artifact, module []byt
 		return errors.Join(err, g.removeScratch())
 	}
 	g.cache = cache
+	base := meanwhile(func() (*image.Base, error) { // the runtime uses one processor
+		if img == nil {
+			return nil, nil
+		}
+		return image.NewBase(img)
+	})
 	g.rt = wazero.NewRuntimeWithConfig(ctx, p.runtime(conf))
 	if g.code, err = p.link(ctx, g.rt, module); err == nil {
 		err = code.Loaded()
 	}
-	if err == nil && img != nil {
-		g.spans = img.Reseed
-		if g.base, err = image.NewBase(img); err == nil {
-			g.pool = &pool.Pool[*instance]{New: g.fresh, Max: max(p.limits.Parallel, 1)}
-		}
-	}
-	if err != nil {
+	var bad error
+	g.base, bad = base.wait()
+	if err = errors.Join(err, bad); err != nil {
 		return errors.Join(err, g.close(context.WithoutCancel(ctx)))
+	}
+	if g.base != nil {
+		g.spans = img.Reseed
+		g.pool = &pool.Pool[*instance]{New: g.fresh, Max: max(p.limits.Parallel, 1)}
 	}
 	return nil
 }
@@ -77,10 +82,10 @@ func (g *program) machineCode(ctx context.Context, a *artifact) (*compile.Artifa
 	if l.Compiler == "" {
 		return nil, errors.New("no program is named that compiles (Loader.Compiler): the host does not do it in its own process")
 	}
-	dir := filepath.Join(l.Dir, "code")
 	if a.whole == nil {
-		return compile.Find(a.code, dir)
+		return a.found.wait()
 	}
+	dir := l.codeDir()
 	if l.Dir == "" { // the code of this process alone
 		var err error
 		if dir, err = os.MkdirTemp("", "elfhost-code-"); err != nil {

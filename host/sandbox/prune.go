@@ -12,6 +12,9 @@ import (
 	"github.com/elfhost/elfhost/host/sandbox/compile"
 )
 
+// codeDir is where the machine code lies.
+func (l *Loader) codeDir() string { return filepath.Join(l.Dir, "code") }
+
 // Prune removes from a Loader's Dir the machine code that was not used for
 // maxAge, then the longest unused until at most maxBytes of it are left, and
 // what belongs to code that is gone. A negative bound does not count. It may

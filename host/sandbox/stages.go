@@ -16,6 +16,7 @@ import (
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host"
+	"github.com/elfhost/elfhost/host/sandbox/compile"
 	"github.com/elfhost/elfhost/host/sandbox/image"
 	"github.com/elfhost/elfhost/host/sandbox/meter"
 	"github.com/elfhost/elfhost/host/sandbox/wasi"
@@ -32,6 +33,8 @@ type artifact struct {
 	module []byte       // what the runtime is given for it
 	code   string       // the key of its machine code
 	img    *image.Image // nil: the module keeps state that no image holds
+	// found waits for what Find says of the code, where somebody looks already.
+	found *soon[*compile.Artifact]
 }
 
 // build takes a module through the stages: bytes → vet → meter → image →
@@ -51,7 +54,7 @@ func (p *Plugin) build(ctx context.Context, progress func(abi.Progress)) (*progr
 			return g, err
 		}
 	}
-	if progress != nil {
+	if progress != nil && ctx.Err() == nil {
 		progress(abi.Progress{Message: fmt.Sprintf("Compiling the plugin %s for this machine (once).", p.pkg.Manifest.Name)})
 	}
 	wasm, err := p.wasm()
@@ -73,8 +76,8 @@ func (p *Plugin) finish(ctx context.Context, a *artifact) (*program, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := p.keep(a); err != nil {
-		return nil, errors.Join(err, g.close(context.WithoutCancel(ctx)))
+	if err := p.keep(a); err != nil { // a full disk, perhaps: it is made again next time
+		p.warn("what was made of it cannot be kept: " + err.Error())
 	}
 	return g, nil
 }
@@ -101,17 +104,17 @@ func (p *Plugin) prepare(ctx context.Context, wasm []byte) (*artifact, error) {
 // snapshot runs the initialisation and a description in the interpreter, and
 // keeps the state. It has prepareTime, and nobody's rights.
 func (p *Plugin) snapshot(ctx context.Context, metered *wasmbin.Module, module []byte) (*image.Image, error) {
-	random := image.NewRandom()
-	cctx, c := p.begin(ctx, host.Call{Tool: abi.ExportInitialize}, true)
-	defer func() { c.unlink(ctx, false); c.end(nil) }()
-	c.sys.Close()
-	c.sys = wasi.New(wasi.Config{Stdout: &c.logs.out, Stderr: &c.logs.err, Rand: random})
 	rt := wazero.NewRuntimeWithConfig(ctx, p.runtime(wazero.NewRuntimeConfigInterpreter()))
 	defer rt.Close(context.WithoutCancel(ctx))
 	code, err := p.link(ctx, rt, module)
 	if err != nil {
 		return nil, err
 	}
+	random := image.NewRandom()
+	cctx, c := p.begin(ctx, host.Call{Tool: abi.ExportInitialize}, true) // the translation is not the guest's time
+	defer func() { c.unlink(ctx, false); c.end(nil) }()
+	c.sys.Close()
+	c.sys = wasi.New(wasi.Config{Stdout: &c.logs.out, Stderr: &c.logs.err, Rand: random})
 	mod, err := rt.InstantiateModule(cctx, code, bare())
 	if err == nil {
 		err = c.initialise(cctx, mod)
@@ -199,21 +202,34 @@ const (
 	keptSuffix = ".elf"
 )
 
-// kept reads the artifact of an earlier time, or nothing. A damaged file is as
-// good as none: it is made anew.
+// kept reads the artifact of an earlier time, or nothing. A damaged file, or one
+// that cannot be read, is as good as none: it is made anew.
 func (p *Plugin) kept() (*artifact, error) {
 	if p.loader.Dir == "" || p.pkg.Digest == "" {
 		return nil, nil
 	}
-	b, err := os.ReadFile(p.file())
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return nil, nil
-	case err != nil:
+	if err := compile.Private(p.loader.Dir); err != nil {
 		return nil, err
-	case len(b) < keyOffset+keySize:
+	}
+	b, err := os.ReadFile(p.file())
+	if err != nil || len(b) < keyOffset+keySize {
 		return nil, nil
 	}
+	// To sum the code takes longest. It begins while the key is only read: a key
+	// that is wrong names another entry or none, and is found to be wrong below.
+	code := string(b[keyOffset : keyOffset+keySize])
+	found := meanwhile(func() (*compile.Artifact, error) { return compile.Find(code, p.loader.codeDir()) })
+	a, err := p.decode(b)
+	if a == nil {
+		found.wait() // nothing goes on behind who asked
+		return nil, err
+	}
+	a.found = found
+	return a, nil
+}
+
+// decode reads a kept file, and gives nothing for one that is damaged.
+func (p *Plugin) decode(b []byte) (a *artifact, err error) {
 	sum, body := b[:sha256.Size], b[sha256.Size:]
 	tag := string(body[:len(plainTag)])
 	summed := body
@@ -224,7 +240,7 @@ func (p *Plugin) kept() (*artifact, error) {
 		return nil, nil
 	}
 	body = body[len(tag):]
-	a := &artifact{code: string(body[:keySize]), module: body[keySize:]}
+	a = &artifact{code: string(body[:keySize]), module: body[keySize:]}
 	switch tag {
 	case plainTag:
 		return a, nil
@@ -236,6 +252,13 @@ func (p *Plugin) kept() (*artifact, error) {
 		return a, nil
 	}
 	return nil, nil
+}
+
+// warn tells the log what is not the caller's concern.
+func (p *Plugin) warn(text string) {
+	if p.loader.Log != nil {
+		p.loader.Log(LogLine{Plugin: p.pkg.Manifest.Name, Level: "warn", Text: printable(text)})
+	}
 }
 
 func (p *Plugin) keep(a *artifact) error {

@@ -220,9 +220,10 @@ func Prune(cache string, maxAge time.Duration, maxBytes int64) (Pruned, error) {
 
 // ours keeps Prune from removing what others put into the folder.
 func ours(name string) bool {
-	if strings.HasPrefix(name, tmpPrefix) {
-		return true
-	}
+	return strings.HasPrefix(name, tmpPrefix) || isKey(name)
+}
+
+func isKey(name string) bool {
 	_, err := hex.DecodeString(name)
 	return err == nil && len(name) == 2*sha256.Size
 }

@@ -74,6 +74,8 @@ func explain(err error, state *os.ProcessState, message string, l Limits) error 
 		return fmt.Errorf("%w: %s", ErrRejected, message)
 	case state.ExitCode() == -1 && used >= l.CPU-time.Second:
 		return fmt.Errorf("%w: it used %v of processor time", ErrLimit, l.CPU)
+	case strings.Contains(message, "file too large"): // EFBIG
+		return fmt.Errorf("%w: it gives more than %d MiB of machine code", ErrLimit, l.Output>>20)
 	case strings.Contains(message, "out of memory") || strings.Contains(message, "cannot allocate memory"):
 		return fmt.Errorf("%w: it needed more than %d MiB of memory", ErrLimit, l.Memory>>20)
 	}

@@ -10,6 +10,14 @@
 // and set of processor features, and its code is compared with its checksum at
 // each load; a damaged entry is compiled again. Processes may share a cache.
 //
+// Why what is loaded is what a child wrote: the child's folder gets its name
+// when the child has ended, and lies, with its checksum, in a folder where only
+// this user can write ([Private]). The checksum is against damage: half-written
+// files, disks that forget. Who can write there can also write the checksum, and
+// is this user. Between the check and the runtime's own reading nobody else can
+// come, therefore; and a runtime that finds something else than was there before
+// it began is noticed by [Artifact.Loaded].
+//
 // The host loads what was compiled through [Artifact.Config] and
 // [Artifact.Module], which compiles nothing.
 //
@@ -88,6 +96,8 @@ var (
 	ErrLimit = errors.New("compiling the module took more than is allowed")
 	// ErrChild: the child could not run, or died for another reason.
 	ErrChild = errors.New("the compiler process failed")
+	// ErrShared: others can write to the cache, and what lies there is run.
+	ErrShared = errors.New("the folder of compiled code is not this user's alone")
 )
 
 // Artifact is an entry of the cache.
@@ -103,11 +113,18 @@ type Artifact struct {
 
 // Find gives what an earlier Run made, by its key; the caller has kept its
 // Module. The error is os.ErrNotExist when there is nothing (any more), or
-// nothing sound.
+// nothing sound, and for a key that no module has: it need not be trusted. It is
+// ErrShared for a folder that must not be trusted.
 func Find(key, cache string) (*Artifact, error) {
 	a := &Artifact{Key: key, Hit: true}
 	if !native() {
 		return a, nil
+	}
+	if !isKey(key) {
+		return nil, fmt.Errorf("%w: %q is no key of compiled code", os.ErrNotExist, key)
+	}
+	if err := Private(cache); err != nil {
+		return nil, err
 	}
 	a.dir = filepath.Join(cache, key)
 	if err := verify(a.dir); err != nil {
@@ -136,6 +153,9 @@ func Run(ctx context.Context, module []byte, o Options) (*Artifact, error) {
 	}
 	if err := os.MkdirAll(o.Cache, 0o700); err != nil {
 		return nil, fmt.Errorf("creating the compilation cache: %w", err)
+	}
+	if err := Private(o.Cache); err != nil {
+		return nil, err
 	}
 	unlock, err := lock(ctx, filepath.Join(o.Cache, a.Key+lockSuffix))
 	if err != nil {
@@ -172,14 +192,15 @@ func Interpreted(module []byte) *Artifact { return &Artifact{Module: module} }
 // Config gives a runtime configuration that finds the artifact, and the cache
 // that it uses, which is closed after the runtime. Memory and other limits may
 // be set on it; features and termination checks may not. The first call after
-// Run relies on Run's check of the entry, later ones check again.
+// Run relies on Run's check of the entry, later ones check again. The error is
+// os.ErrNotExist when the entry is gone or damaged: another process prunes.
 func (a *Artifact) Config() (wazero.RuntimeConfig, wazero.CompilationCache, error) {
 	if a.dir == "" {
 		return interpreter(), wazero.NewCompilationCache(), nil
 	}
 	if !a.checked.Swap(false) { // Run has just done so
 		if err := verify(a.dir); err != nil {
-			return nil, nil, fmt.Errorf("loading compiled code: %w", err)
+			return nil, nil, gone(err)
 		}
 	}
 	name, err := onlyFile(a.dir)
@@ -187,13 +208,18 @@ func (a *Artifact) Config() (wazero.RuntimeConfig, wazero.CompilationCache, erro
 		a.code, err = os.Stat(name)
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("loading compiled code: %w", err)
+		return nil, nil, gone(err)
 	}
 	cache, err := wazero.NewCompilationCacheWithDir(a.dir)
 	if err != nil {
 		return nil, nil, fmt.Errorf("loading compiled code: %w", err)
 	}
 	return compiler().WithCompilationCache(cache), cache, nil
+}
+
+// gone says of an entry that was there that it can be made again.
+func gone(err error) error {
+	return fmt.Errorf("loading compiled code: %w: %v", os.ErrNotExist, err)
 }
 
 // compiler is the one configuration of host and child: it is part of the key

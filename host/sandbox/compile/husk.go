@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -76,6 +77,9 @@ func compileOne(ctx context.Context, dir string, module []byte) (string, error) 
 	// The code is the same however many work on it.
 	ctx = experimental.WithCompilationWorkers(ctx, runtime.GOMAXPROCS(0))
 	if _, err := rt.CompileModule(ctx, module); err != nil {
+		if file := (*fs.PathError)(nil); errors.As(err, &file) { // a full disk is not the module's fault
+			return "", fmt.Errorf("writing the machine code: %w", err)
+		}
 		return "", &rejected{err}
 	}
 	return onlyFile(dir)
@@ -94,10 +98,11 @@ func onlyFile(dir string) (string, error) {
 }
 
 // errNotUsed is an entry that the runtime did not take.
-var errNotUsed = errors.New("the compiled code was not used")
+var errNotUsed = fmt.Errorf("%w: the compiled code was not used", os.ErrNotExist)
 
 // Loaded says, after the runtime has compiled Module, whether it took the code
-// of this entry. After an error the compiled module must not be called.
+// of this entry. After an error, which is os.ErrNotExist, the compiled module
+// must not be called.
 func (a *Artifact) Loaded() error {
 	if a.dir == "" {
 		return nil

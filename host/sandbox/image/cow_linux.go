@@ -28,18 +28,18 @@ const largeGrowth = 4 << 20
 // that lies idle. Beyond it the pages are given back.
 const maxPrivate = 512
 
-// newCOW writes mem to a memory file, with holes for zero pages, and seals it:
+// newCOW writes m to a memory file, with holes for what is zero, and seals it:
 // nobody, this process included, can change it any more.
-func newCOW(mem []byte) (*cow, error) {
-	if len(mem) == 0 {
+func newCOW(m Memory) (*cow, error) {
+	if m.Size == 0 {
 		return &cow{fd: -1}, nil
 	}
 	fd, err := unix.MemfdCreate("elf-image", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
 		return nil, err
 	}
-	if err = unix.Ftruncate(fd, int64(len(mem))); err == nil {
-		err = writeSparse(fd, mem)
+	if err = unix.Ftruncate(fd, int64(m.Size)); err == nil {
+		err = writeRuns(fd, m.Runs)
 	}
 	if err == nil {
 		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS,
@@ -47,24 +47,23 @@ func newCOW(mem []byte) (*cow, error) {
 	}
 	var view unsafe.Pointer
 	if err == nil {
-		view, err = unix.MmapPtr(fd, 0, nil, uintptr(len(mem)), unix.PROT_READ, unix.MAP_SHARED)
+		view, err = unix.MmapPtr(fd, 0, nil, uintptr(m.Size), unix.PROT_READ, unix.MAP_SHARED)
 	}
 	if err != nil {
 		unix.Close(fd)
 		return nil, err
 	}
-	return &cow{fd, unsafe.Slice((*byte)(view), len(mem)), openPagemap()}, nil
+	return &cow{fd, unsafe.Slice((*byte)(view), m.Size), openPagemap()}, nil
 }
 
-func writeSparse(fd int, mem []byte) error {
-	var zero [page]byte
-	for o := 0; o < len(mem); o += page {
-		p := mem[o:min(o+page, len(mem))]
-		if bytes.Equal(p, zero[:len(p)]) {
-			continue
-		}
-		if n, err := unix.Pwrite(fd, p, int64(o)); err != nil || n != len(p) {
-			return errors.Join(err, errors.New("the memory file could not be written"))
+func writeRuns(fd int, runs []Run) error {
+	for _, r := range runs {
+		for at, p := int64(r.At), r.Bytes; len(p) > 0; {
+			n, err := unix.Pwrite(fd, p, at)
+			if err != nil || n <= 0 {
+				return errors.Join(err, errors.New("the memory file could not be written"))
+			}
+			at, p = at+int64(n), p[n:]
 		}
 	}
 	return nil
@@ -77,9 +76,6 @@ func (c *cow) close() error {
 	return errors.Join(c.maps.close(),
 		unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(c.view)), uintptr(len(c.view))), unix.Close(c.fd))
 }
-
-// bytes is the image's memory; it must not be written, and ends with close.
-func (c *cow) bytes() []byte { return c.view }
 
 // memory is the linear memory of one instance: a reservation of its maximum,
 // the beginning of which maps the image. It never moves.

@@ -14,7 +14,7 @@ import (
 func TestResetBringsBackEveryByte(t *testing.T) {
 	img := bytes.Repeat([]byte{0xa5, 0, 7}, 1<<20/3*4) // 4 MiB, more than maxPrivate pages
 	img = append(img[:len(img)/65536*65536:len(img)/65536*65536], make([]byte, 1<<20)...)
-	c, err := newCOW(img)
+	c, err := newCOW(memoryOf(img))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestManyRegions(t *testing.T) {
 func TestQuietCallsAreReset(t *testing.T) {
 	img := bytes.Repeat([]byte{0xa5, 0, 7}, 1<<20/3)
 	img = append(img[:len(img)/65536*65536:len(img)/65536*65536], make([]byte, 1<<16)...)
-	c, err := newCOW(img)
+	c, err := newCOW(memoryOf(img))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func TestQuietCallsAreReset(t *testing.T) {
 
 // Memory beyond the image is the kernel's to fill, without a fault of anybody.
 func TestGrownMemoryIsAlwaysAsked(t *testing.T) {
-	c, err := newCOW(make([]byte, 1<<16))
+	c, err := newCOW(Memory{Size: 1 << 16})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,12 +7,15 @@ import "bytes"
 // cow is the portable form: every instance copies the image.
 type cow struct{ mem []byte }
 
-func newCOW(mem []byte) (*cow, error) { return &cow{mem}, nil }
+func newCOW(m Memory) (*cow, error) {
+	c := &cow{make([]byte, m.Size)}
+	for _, r := range m.Runs {
+		copy(c.mem[r.At:], r.Bytes)
+	}
+	return c, nil
+}
 
 func (c *cow) close() error { return nil }
-
-// bytes is the image's memory; it must not be written.
-func (c *cow) bytes() []byte { return c.mem }
 
 // memory is the linear memory of one instance.
 type memory struct {

@@ -16,8 +16,6 @@ const magic = "elfhost image 1\n"
 // ErrDamaged is returned for bytes that Encode did not write.
 var ErrDamaged = errors.New("the image file is damaged")
 
-const filePage = 4096
-
 // Encode gives the image as a file.
 func (img *Image) Encode() []byte {
 	b := append([]byte(magic), nil...)
@@ -34,38 +32,19 @@ func (img *Image) Encode() []byte {
 		u(uint64(s.Offset))
 		u(uint64(s.Len))
 	}
-	u(uint64(len(img.Memory)))
-	for at := 0; at < len(img.Memory); {
-		start, end := run(img.Memory, at)
-		if start == end {
-			break
-		}
-		u(uint64(start - at))
-		text(img.Memory[start:end])
-		at = end
+	u(uint64(img.Memory.Size))
+	at := 0
+	for _, r := range img.Memory.Runs {
+		u(uint64(r.At - at))
+		text(r.Bytes)
+		at = r.At + len(r.Bytes)
 	}
 	sum := sha256.Sum256(b)
 	return append(b, sum[:]...)
 }
 
-// run finds the next pages from at on that are not all zero.
-func run(mem []byte, at int) (start, end int) {
-	var zero [filePage]byte
-	empty := func(o int) bool {
-		p := mem[o:min(o+filePage, len(mem))]
-		return bytes.Equal(p, zero[:len(p)])
-	}
-	for start = at; start < len(mem) && empty(start); start += filePage {
-		continue
-	}
-	start = min(start, len(mem))
-	for end = start; end < len(mem) && !empty(end); end += filePage {
-		continue
-	}
-	return start, min(end, len(mem))
-}
-
-// Decode reads what Encode wrote. maxMemory bounds the memory in bytes.
+// Decode reads what Encode wrote. maxMemory bounds the memory in bytes. The
+// memory's runs are parts of b.
 func Decode(b []byte, maxMemory int) (*Image, error) {
 	if len(b) < len(magic)+sha256.Size || string(b[:len(magic)]) != magic {
 		return nil, fmt.Errorf("%w: it does not begin like one", ErrDamaged)
@@ -89,14 +68,17 @@ func Decode(b []byte, maxMemory int) (*Image, error) {
 	if d.err != nil {
 		return nil, d.err
 	}
-	img.Memory = make([]byte, size)
+	img.Memory.Size = int(size)
 	for at := uint64(0); len(d.b) > 0 && d.err == nil; {
 		skip, p := d.uint(), d.text()
 		if skip > size-at || uint64(len(p)) > size-at-skip {
 			d.fail()
 			break
 		}
-		at += skip + uint64(copy(img.Memory[at+skip:], p))
+		if at += skip; len(p) > 0 {
+			img.Memory.Runs = append(img.Memory.Runs, Run{int(at), p})
+		}
+		at += uint64(len(p))
 	}
 	if d.err != nil {
 		return nil, d.err

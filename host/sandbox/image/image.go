@@ -28,7 +28,6 @@
 package image
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -50,7 +49,7 @@ var ErrUnsuitable = errors.New("the module cannot be snapshotted")
 // Image is a snapshot.
 type Image struct {
 	Module []byte // starts in the snapshot's state, linear memory excepted
-	Memory []byte
+	Memory Memory
 	State  []Var
 	Reseed []Span
 }
@@ -115,7 +114,7 @@ func (img *Image) memory(n *wasmbin.Module, inst api.Module) error {
 	if !ok {
 		return errors.New("taking a snapshot: the memory cannot be read")
 	}
-	img.Memory = bytes.Clone(view)
+	img.Memory = memoryOf(view)
 	for l, err := range n.Memories() {
 		if err != nil {
 			return err

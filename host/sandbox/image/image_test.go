@@ -330,14 +330,14 @@ func TestEncode(t *testing.T) {
 	img := prepare(t, wasmtest.C(t), nil)
 	img.Reseed = []image.Span{{Offset: 1, Len: 2}, {Offset: 3, Len: 4}}
 	b := img.Encode()
-	back, err := image.Decode(b, len(img.Memory))
+	back, err := image.Decode(b, img.Memory.Size)
 	if err != nil || !reflect.DeepEqual(back, img) {
 		t.Fatalf("the image reads back differently (%v)", err)
 	}
-	if len(b) > len(img.Module)+len(img.Memory)/4 {
-		t.Errorf("%d bytes for a module of %d and %d of memory", len(b), len(img.Module), len(img.Memory))
+	if len(b) > len(img.Module)+img.Memory.Size/4 {
+		t.Errorf("%d bytes for a module of %d and %d of memory", len(b), len(img.Module), img.Memory.Size)
 	}
-	if _, err := image.Decode(b, len(img.Memory)-1); !errors.Is(err, image.ErrDamaged) {
+	if _, err := image.Decode(b, img.Memory.Size-1); !errors.Is(err, image.ErrDamaged) {
 		t.Errorf("a memory over the bound: %v", err)
 	}
 	for _, at := range []int{0, 20, len(b) / 2, len(b) - 1} {
@@ -353,7 +353,7 @@ func TestEncode(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	whole := (&image.Image{Module: []byte{1}, Memory: make([]byte, 9000), State: []image.Var{{Export: "a", Value: 1}}}).Encode()
+	whole := (&image.Image{Module: []byte{1}, Memory: image.Memory{Size: 9000, Runs: []image.Run{{At: 4096, Bytes: []byte("some")}}}, State: []image.Var{{Export: "a", Value: 1}}}).Encode()
 	f.Add(whole[16 : len(whole)-32])
 	f.Fuzz(func(t *testing.T, b []byte) {
 		// The checksum would stop nearly everything: put the right one.
@@ -362,8 +362,18 @@ func FuzzDecode(f *testing.F) {
 		if err != nil && !errors.Is(err, image.ErrDamaged) {
 			t.Fatal(err)
 		}
-		if err == nil && len(got.Memory) > 1<<20 {
+		if err != nil {
+			return
+		}
+		if got.Memory.Size > 1<<20 {
 			t.Fatal("memory over the bound")
+		}
+		end := 0
+		for _, r := range got.Memory.Runs {
+			if r.At < end || r.At > got.Memory.Size || len(r.Bytes) > got.Memory.Size-r.At {
+				t.Fatalf("a run of %d bytes at %d in a memory of %d, after %d", len(r.Bytes), r.At, got.Memory.Size, end)
+			}
+			end = r.At + len(r.Bytes)
 		}
 	})
 }

@@ -38,7 +38,7 @@ func NewBase(img *Image) (*Base, error) {
 		return nil, fmt.Errorf("mapping the image: %w", err)
 	}
 	shared := *img
-	shared.Memory = c.bytes()
+	shared.Memory.Runs = nil // they are in the shared memory now
 	return &Base{&shared, c}, nil
 }
 
@@ -60,7 +60,7 @@ type Instance struct {
 // with the context it gets and without start functions.
 func (b *Base) New(ctx context.Context, instantiate func(context.Context) (api.Module, error)) (*Instance, error) {
 	in := &Instance{base: b}
-	if len(b.img.Memory) > 0 {
+	if b.img.Memory.Size > 0 {
 		ctx = experimental.WithMemoryAllocator(ctx, experimental.MemoryAllocatorFunc(
 			func(_, most uint64) experimental.LinearMemory {
 				in.mem = b.cow.allocate(most)
@@ -111,7 +111,7 @@ func (in *Instance) End() {
 // error the instance must be closed.
 func (in *Instance) Reset(ctx context.Context) error {
 	if in.mem != nil {
-		if in.mem.size() != len(in.base.img.Memory) {
+		if in.mem.size() != in.base.img.Memory.Size {
 			return ErrGrown
 		}
 		if err := in.mem.reset(); err != nil {
