@@ -184,7 +184,7 @@ func (r *room) save(ctx context.Context, c host.Call, d *document, parts [][]byt
 	for i := range raw {
 		pieces[i].Data = raw[i]
 	}
-	info, err := r.tree.WriteFile(ctx, c.Rights, d.name, reach.NewPieces(pieces...), reach.WriteOptions{Before: stillThere(d.target, d.info)})
+	info, err := r.tree.WriteFile(ctx, c.Rights, d.name, reach.Pieces(pieces...), reach.WriteOptions{Before: stillThere(d.target, d.info)})
 	if err != nil {
 		return err
 	}

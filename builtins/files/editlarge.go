@@ -163,7 +163,7 @@ func (r *room) applyLarge(ctx context.Context, c host.Call, t target, a editArgs
 		return nil, nil
 	}
 	after := p.at + int64(len(a.old))
-	written, err := r.tree.WriteFile(ctx, c.Rights, t.name, reach.NewPieces(
+	written, err := r.tree.WriteFile(ctx, c.Rights, t.name, reach.Pieces(
 		reach.Piece{From: f, Len: p.at}, reach.Piece{Data: parts[1]}, reach.Piece{From: f, Off: after, Len: info.Size() - after},
 	), reach.WriteOptions{Before: stillThere(t, info)})
 	if err != nil {

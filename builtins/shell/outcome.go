@@ -72,18 +72,13 @@ func (o *outcome) output() string {
 	return fmt.Sprintf("%s\n… %s left out (truncated) …\n%s", strings.TrimSuffix(head, "\n"), size(max(o.total-int64(len(o.text)), 1)), tail)
 }
 
-// signalled finds out whether a signal ended the shell. In namespaces of their
-// own the first process reports one as a status of 128 and more, which is also how a shell reports that its last
-// command was killed; but then it says so on its way out.
+// signalled finds out whether a signal ended the shell. A shell reports in the same
+// way that its last command was killed; but then it says so on its way out.
 func signalled(e reach.Exit, said end) reach.Exit {
-	n := e.Code - 128
-	if e.Sandbox != reach.Bubblewrap && e.Sandbox != reach.Namespaces || n <= 0 || said.status == strconv.Itoa(e.Code) {
+	if said.status == strconv.Itoa(e.Code) {
 		return e
 	}
-	if name := reach.SignalName(n); name != "" {
-		e.Code, e.Signal = -1, name
-	}
-	return e
+	return e.Signalled()
 }
 
 // remarks say what a reader could not see from the output.

@@ -12,13 +12,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/elfhost/elfhost/abi"
-	"github.com/elfhost/elfhost/host/reach"
+	"github.com/elfhost/elfhost/host/reach/secret"
 	"github.com/elfhost/elfhost/internal/config"
 	"github.com/elfhost/elfhost/internal/fault"
 	"github.com/elfhost/elfhost/internal/term"
 )
 
-// maxSecret bounds what is read; reach.Secrets says what a secret may be.
+// maxSecret bounds what is read; secret.Vault says what a secret may be.
 const maxSecret = 64 << 10
 
 func secretVerb(s streams) *cobra.Command {
@@ -33,12 +33,12 @@ of whatever comes back. No value is ever printed, logged or given to a model.`,
 	return c
 }
 
-func openSecrets() (*reach.Secrets, error) {
+func openSecrets() (*secret.Vault, error) {
 	paths, err := config.FindPaths(os.Getenv)
 	if err != nil {
 		return nil, fault.Wrap("E1002", "", err)
 	}
-	return reach.OpenSecrets(filepath.Join(paths.State, "secrets")), nil
+	return secret.Open(filepath.Join(paths.State, "secrets")), nil
 }
 
 // secretFault is about the store, unless what was given is at fault. reach's

@@ -26,6 +26,7 @@ import (
 	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/policy"
 	"github.com/elfhost/elfhost/host/reach"
+	"github.com/elfhost/elfhost/host/reach/secret"
 )
 
 // Defaults of Server.
@@ -51,7 +52,7 @@ type Server struct {
 	// Shown is the command line or URL for persons, without secrets.
 	Shown string
 	// Tokens keeps what a Login got, by the server's name. Nil: no OAuth.
-	Tokens reach.SecretStore
+	Tokens secret.Store
 	// Renew gives the rights to renew a log-in at the token endpoint that gave
 	// it. Nil: an expired one has ended.
 	Renew func(endpoint string) policy.Rights

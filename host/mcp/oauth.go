@@ -12,6 +12,7 @@ import (
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host/reach"
+	"github.com/elfhost/elfhost/host/reach/secret"
 )
 
 // login is what is kept of a server's OAuth: the tokens, as whom they were got
@@ -82,7 +83,7 @@ func (l login) save(s Server) error {
 
 // Logout forgets the log-in to a server of this name. It reports whether there
 // was one.
-func Logout(store reach.SecretStore, server string) (bool, error) {
+func Logout(store secret.Store, server string) (bool, error) {
 	err := store.Delete(secretName(server))
 	if errors.Is(err, abi.ErrNotFound) {
 		return false, nil

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/elfhost/elfhost/host/policy"
-	"github.com/elfhost/elfhost/host/reach"
+	"github.com/elfhost/elfhost/host/reach/secret"
 )
 
 // guarded is an MCP server that wants a token, and an authorization server on
@@ -424,4 +424,4 @@ func FuzzChallenged(f *testing.F) {
 	})
 }
 
-var _ reach.SecretStore = (*memory)(nil)
+var _ secret.Store = (*memory)(nil)

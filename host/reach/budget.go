@@ -15,11 +15,6 @@ type Budget struct {
 	requests, in, out atomic.Int64
 }
 
-// NewBudget is the budget of a call under these limits.
-func NewBudget(l abi.Limits) *Budget {
-	return &Budget{MaxRequests: int64(l.Requests), MaxIn: l.BytesIn, MaxOut: l.BytesOut}
-}
-
 // Spent says what was used: requests (each redirect is one), bytes of response
 // bodies after decoding, bytes of request bodies.
 func (b *Budget) Spent() (requests, in, out int64) {

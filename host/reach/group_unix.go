@@ -65,9 +65,8 @@ func signalOf(s *os.ProcessState) string {
 	return ""
 }
 
-// SignalName is the name of a signal by its number, "" for a number that has
-// none. Launchers report a signal as 128 and its number.
-func SignalName(n int) string { return unix.SignalName(syscall.Signal(n)) }
+// signalName is "" for a number that is no signal's.
+func signalName(n int) string { return unix.SignalName(syscall.Signal(n)) }
 
 // await waits for the program's end and returns what collects its status.
 // Where the system can, the process stays a zombie until then, so that the

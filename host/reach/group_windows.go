@@ -75,5 +75,5 @@ func startPty(*exec.Cmd) (*os.File, error) {
 	return nil, errors.New("no terminal can be had for a program on Windows")
 }
 
-// SignalName is "": there are no signals here.
-func SignalName(int) string { return "" }
+// signalName is "": there are no signals here.
+func signalName(int) string { return "" }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host/policy"
+	"github.com/elfhost/elfhost/host/reach/secret"
 )
 
 const (
@@ -267,7 +268,7 @@ func strip(h http.Header) {
 		switch k {
 		case "Accept", "Accept-Encoding", "Accept-Language", "User-Agent", "Content-Type", "Content-Language", "Range":
 			for _, v := range h[k] {
-				if strings.Contains(v, placeholderPrefix) {
+				if secret.In(v) {
 					h.Del(k)
 				}
 			}

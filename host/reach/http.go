@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/elfhost/elfhost/host/policy"
+	"github.com/elfhost/elfhost/host/reach/secret"
 )
 
 // HTTP is the one way out to the network. Every hop of every request is
@@ -33,7 +34,7 @@ type HTTP struct {
 	TLS *tls.Config
 	// Secrets fills placeholders in headers, query and path after the last
 	// check, and scrubs what comes back. Nil: a placeholder is plain text.
-	Secrets   *Secrets
+	Secrets   *secret.Vault
 	UserAgent string
 
 	// Resolve and Dial replace the system's; Dial is given "ip:port". For tests.
@@ -164,9 +165,9 @@ func (h *HTTP) Close() error {
 	return nil
 }
 
-func (h *HTTP) scrubber() *Scrubber {
+func (h *HTTP) scrubber() *secret.Scrubber {
 	if h.Secrets == nil {
-		return &Scrubber{}
+		return &secret.Scrubber{}
 	}
 	return &h.Secrets.Scrub
 }

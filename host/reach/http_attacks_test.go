@@ -18,6 +18,7 @@ import (
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host/policy"
+	"github.com/elfhost/elfhost/host/reach/secret"
 )
 
 func TestNET01HostNotListed(t *testing.T) {
@@ -210,7 +211,7 @@ func TestW04FetchSSRFRedirect(t *testing.T) {
 
 func TestNET12RedirectSecret(t *testing.T) {
 	w := newWeb(t)
-	w.Secrets = &Secrets{Store: memory{"token": "s3cr3t-value-1"}}
+	w.Secrets = &secret.Vault{Store: memory{"token": "s3cr3t-value-1"}}
 	var seen []string
 	log := func(to string) http.Handler {
 		return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -230,7 +231,7 @@ func TestNET12RedirectSecret(t *testing.T) {
 	w.TLS.InsecureSkipVerify = true // the test certificate knows no b.example.com
 	r := give(t, "net.http https://example.com", "net.http https://b.example.com", "secret token@example.com", "secret token@b.example.com")
 	_, err := fetch(w, r, &Request{URL: "https://example.com/", Header: http.Header{
-		"Authorization": {"Bearer " + Placeholder("token")}, "X-Api-Key": {"plain-key"}, "Cookie": {"c=1"},
+		"Authorization": {"Bearer " + secret.Placeholder("token")}, "X-Api-Key": {"plain-key"}, "Cookie": {"c=1"},
 	}})
 	if err != nil {
 		t.Fatal(err)

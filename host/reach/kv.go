@@ -15,6 +15,7 @@ import (
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host/policy"
+	"github.com/elfhost/elfhost/host/reach/internal/state"
 )
 
 // KV is a persistent store per plugin: one file each in Dir, written
@@ -100,7 +101,7 @@ func (k *KV) Delete(ctx context.Context, r policy.Rights, plugin, key string) er
 // Forget removes a plugin's store, when the plugin is removed.
 func (k *KV) Forget(plugin string) error {
 	path := k.path(plugin)
-	unlock, err := lockFile(path + ".lock")
+	unlock, err := state.Lock(path + ".lock")
 	if err != nil {
 		return err
 	}
@@ -145,7 +146,7 @@ func (k *KV) load(plugin string) (pairs, error) {
 }
 
 func (k *KV) update(plugin string, change func(pairs) error) error {
-	unlock, err := lockFile(k.path(plugin) + ".lock")
+	unlock, err := state.Lock(k.path(plugin) + ".lock")
 	if err != nil {
 		return err
 	}
@@ -161,5 +162,5 @@ func (k *KV) update(plugin string, change func(pairs) error) error {
 	if err != nil {
 		return err
 	}
-	return writeAtomic(k.path(plugin), data)
+	return state.Write(k.path(plugin), data)
 }

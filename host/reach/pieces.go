@@ -16,27 +16,26 @@ type Piece struct {
 	Len  int64
 }
 
-// Pieces is a text in parts, for WriteFile: a change to a large text is written
-// without putting the whole together first. Neither the memory nor the files
-// may change while they are read. It is used by one goroutine at a time.
-type Pieces struct {
+type pieces struct {
 	parts []Piece
 	at    int   // part
 	off   int64 // in it
 }
 
-// NewPieces takes the parts in order.
-func NewPieces(parts ...Piece) *Pieces {
+// Pieces is a text in parts, in order, for WriteFile: a change to a large text is
+// written without putting the whole together first. Neither the memory nor the
+// files may change while they are read. It is used by one goroutine at a time.
+func Pieces(parts ...Piece) io.ReadSeeker {
 	for i := range parts {
 		if parts[i].From == nil {
 			parts[i].Len = int64(len(parts[i].Data))
 		}
 	}
-	return &Pieces{parts: parts}
+	return &pieces{parts: parts}
 }
 
 // Read implements io.Reader.
-func (p *Pieces) Read(b []byte) (int, error) {
+func (p *pieces) Read(b []byte) (int, error) {
 	for p.at < len(p.parts) {
 		x := &p.parts[p.at]
 		left := x.Len - p.off
@@ -59,8 +58,8 @@ func (p *Pieces) Read(b []byte) (int, error) {
 	return 0, io.EOF
 }
 
-// Seek goes back to the start, for a second reader; it can do no more.
-func (p *Pieces) Seek(offset int64, whence int) (int64, error) {
+// Seek implements io.Seeker. It goes back to the start, for a second reader; it can do no more.
+func (p *pieces) Seek(offset int64, whence int) (int64, error) {
 	if offset != 0 || whence != io.SeekStart {
 		return 0, errors.ErrUnsupported
 	}
@@ -68,7 +67,7 @@ func (p *Pieces) Seek(offset int64, whence int) (int64, error) {
 	return 0, nil
 }
 
-func (p *Pieces) writeTo(ctx context.Context, f *os.File) error {
+func (p *pieces) writeTo(ctx context.Context, f *os.File) error {
 	for ; p.at < len(p.parts); p.at, p.off = p.at+1, 0 {
 		x := &p.parts[p.at]
 		var err error

@@ -19,8 +19,8 @@ func TestPieces(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	made := func() *Pieces {
-		return NewPieces(Piece{From: f, Len: 4}, Piece{Data: []byte("NEW")}, Piece{}, Piece{From: f, Off: 7, Len: 3})
+	made := func() io.ReadSeeker {
+		return Pieces(Piece{From: f, Len: 4}, Piece{Data: []byte("NEW")}, Piece{}, Piece{From: f, Off: 7, Len: 3})
 	}
 	if err := iotest.TestReader(readerOnly{made()}, []byte("0123NEW789")); err != nil {
 		t.Error(err)
@@ -39,11 +39,11 @@ func TestPieces(t *testing.T) {
 		t.Errorf("written %q", got)
 	}
 	// A file that became shorter leaves the old one as it was.
-	short := NewPieces(Piece{From: f, Len: 400})
+	short := Pieces(Piece{From: f, Len: 400})
 	if _, err := w.WriteFile(bg, r, "/ws/dst", short, WriteOptions{}); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := io.Copy(io.Discard, NewPieces(Piece{From: f, Off: 8, Len: 9})); !errors.Is(err, io.ErrUnexpectedEOF) {
+	if _, err := io.Copy(io.Discard, Pieces(Piece{From: f, Off: 8, Len: 9})); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("got %v", err)
 	}
 	if got, _ := os.ReadFile(w.host("dst")); string(got) != "0123NEW789" {

@@ -2,12 +2,12 @@ package reach
 
 import (
 	"context"
-	"errors"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/elfhost/elfhost/host/reach/internal/state"
 )
 
 // recalled is what a rung that another process tried turns out to be.
@@ -36,7 +36,7 @@ func RecallSandbox(ctx context.Context, file string) Sandbox {
 	}
 	s := ProbeSandbox(ctx)
 	if s.Kind != "" {
-		_ = writeWhole(file, []byte(facts+" "+s.Kind+"\n")) // the next process tries again
+		_ = state.Write(file, []byte(facts+" "+s.Kind+"\n")) // the next process tries again
 	}
 	return s
 }
@@ -59,24 +59,6 @@ func recall(file, facts string) string {
 		return ""
 	}
 	return kind
-}
-
-func writeWhole(file string, data []byte) error {
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(file), ".sandbox-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), file)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
 }
 
 // Verify gives the sandbox as this process finds it. Kind is "" where what was

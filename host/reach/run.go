@@ -81,6 +81,16 @@ type Exit struct {
 	Sandbox   string // rung in force: "bubblewrap", "namespaces", "landlock", "none", or InTerminal
 }
 
+// Signalled reads a status of 128 and more as a signal's where the program ran in
+// namespaces of its own: there the first process reports one so. It cannot be told
+// from a program that ends with such a status by itself.
+func (e Exit) Signalled() Exit {
+	if n := e.Code - 128; n > 0 && (e.Sandbox == Bubblewrap || e.Sandbox == Namespaces) && signalName(n) != "" {
+		e.Code, e.Signal = -1, signalName(n)
+	}
+	return e
+}
+
 // Run runs a program to its end. A program that fails is an Exit, not an error;
 // an error means that it did not start, was denied, or that the context ended
 // (then the Exit still holds its output).

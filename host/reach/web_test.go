@@ -100,7 +100,7 @@ func (w *web) trust(s *httptest.Server) {
 	w.TLS = &tls.Config{RootCAs: roots}
 }
 
-// memory is a SecretStore for tests.
+// memory is a secret.Store for tests.
 type memory map[string]string
 
 func (m memory) Get(name string) (string, error) {

@@ -258,7 +258,7 @@ func copyAll(ctx context.Context, f *os.File, data io.Reader) error {
 	case *bytes.Reader:
 		_, err := held.WriteTo(contextWriter{ctx, f})
 		return err
-	case *Pieces:
+	case *pieces:
 		return held.writeTo(ctx, f)
 	}
 	_, err := io.Copy(f, contextReader{ctx, data})

@@ -92,7 +92,7 @@ func (p *Plugin) begin(ctx context.Context, from host.Call, early bool) (context
 	c.receipt = abi.Receipt{Call: from.ID, Tool: from.Tool, Plugin: p.pkg.Manifest.Name, Digest: p.digest()}
 	c.logs = newLogs(p.loader.Log, LogLine{Plugin: p.pkg.Manifest.Name, Tool: from.Tool, Call: from.ID},
 		c.limits.LogLines, c.limits.LogLine)
-	c.budget = reach.NewBudget(c.limits)
+	c.budget = &reach.Budget{MaxRequests: int64(c.limits.Requests), MaxIn: c.limits.BytesIn, MaxOut: c.limits.BytesOut}
 	c.sys = c.system()
 	ctx, c.watch = startWatch(ctx, c.limits.Time, from.Waited)
 	c.unhalt = context.AfterFunc(p.halted, func() { c.watch.cancel(ErrClosed) })

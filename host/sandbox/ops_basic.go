@@ -11,7 +11,7 @@ import (
 
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host/policy"
-	"github.com/elfhost/elfhost/host/reach"
+	"github.com/elfhost/elfhost/host/reach/secret"
 )
 
 func invalid(format string, args ...any) error {
@@ -71,7 +71,7 @@ func opSecret(_ context.Context, c *call, h nameHeader, _ []byte) (any, []byte, 
 	if _, err := http.Secrets.Store.Get(h.Name); err != nil {
 		return nil, nil, fmt.Errorf("no value is set for the secret %q: %w", h.Name, abi.ErrNotFound)
 	}
-	return struct{}{}, []byte(reach.Placeholder(h.Name)), nil
+	return struct{}{}, []byte(secret.Placeholder(h.Name)), nil
 }
 
 // mayUseSecret looks for a grant of the secret at any host: at which one it may

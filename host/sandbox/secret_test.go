@@ -17,13 +17,14 @@ import (
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host/policy"
 	"github.com/elfhost/elfhost/host/reach"
+	"github.com/elfhost/elfhost/host/reach/secret"
 	"github.com/elfhost/elfhost/host/sandbox"
 )
 
 const secretValue = `k3y "with"/odd+bytes-0123456789`
 
 // oneSecret is a store of one.
-type oneSecret struct{ reach.SecretStore }
+type oneSecret struct{ secret.Store }
 
 func (oneSecret) Get(name string) (string, error) {
 	if name != "token" {
@@ -86,7 +87,7 @@ func TestSecretsStayOutside(t *testing.T) {
 	web, token := "http://127.0.0.1:"+port+" GET", "token@127.0.0.1"
 	p := newProbe(t, abi.Manifest{Needs: append(needs[2:len(needs):len(needs)],
 		abi.Need{Cap: abi.NetHTTP, Scope: []string{web}}, abi.Need{Cap: abi.Secret, Scope: []string{token}})})
-	p.loader.HTTP = &reach.HTTP{Secrets: &reach.Secrets{Store: oneSecret{}}}
+	p.loader.HTTP = &reach.HTTP{Secrets: &secret.Vault{Store: oneSecret{}}}
 	p.refused(args{Do: "use", A: s.URL, B: "token"}, "denied", "net.http "+web)
 	p.refused(args{Do: "use", A: s.URL, B: "other"}, "denied", "net.http "+web, "secret "+token)
 
@@ -121,7 +122,7 @@ func TestSecretsStayOutside(t *testing.T) {
 // Who is refused a placeholder learns which grant would help, if one would.
 func TestSecretDenial(t *testing.T) {
 	p := newProbe(t, abi.Manifest{})
-	p.loader.HTTP = &reach.HTTP{Secrets: &reach.Secrets{Store: oneSecret{}}}
+	p.loader.HTTP = &reach.HTTP{Secrets: &secret.Vault{Store: oneSecret{}}}
 	for name, want := range map[string]policy.Grant{
 		"token": {Cap: abi.Secret, Scope: []string{"token@api.example"}}, "other": {},
 	} {

@@ -28,6 +28,7 @@ import (
 	"github.com/elfhost/elfhost/host/model"
 	"github.com/elfhost/elfhost/host/policy"
 	"github.com/elfhost/elfhost/host/reach"
+	"github.com/elfhost/elfhost/host/reach/secret"
 	"github.com/elfhost/elfhost/host/sandbox"
 	"github.com/elfhost/elfhost/internal/config"
 	"github.com/elfhost/elfhost/internal/fault"
@@ -86,7 +87,7 @@ type App struct {
 	Registry *host.Registry
 	Tree     *reach.Tree
 	HTTP     *reach.HTTP
-	Secrets  *reach.Secrets
+	Secrets  *secret.Vault
 	Runner   *reach.Runner
 	Loader   *sandbox.Loader
 	Audit    *audit.Log

@@ -16,6 +16,7 @@ import (
 	"github.com/elfhost/elfhost/host/archive"
 	"github.com/elfhost/elfhost/host/policy"
 	"github.com/elfhost/elfhost/host/reach"
+	"github.com/elfhost/elfhost/host/reach/secret"
 	"github.com/elfhost/elfhost/host/sandbox"
 	"github.com/elfhost/elfhost/internal/fault"
 )
@@ -27,7 +28,7 @@ func (a *App) openBrokers(context.Context) error {
 	if err := a.openTree(); err != nil {
 		return err
 	}
-	a.Secrets = reach.OpenSecrets(filepath.Join(a.Paths.State, "secrets"))
+	a.Secrets = secret.Open(filepath.Join(a.Paths.State, "secrets"))
 	n := a.Policy.Network()
 	a.HTTP = &reach.HTTP{Secrets: a.Secrets, UserAgent: "elfhost"}
 	if n.Proxy != "" {

@@ -27,7 +27,9 @@ var rooms = []room{
 	{"host/schema", []string{"abi"}},
 	{"host/policy", []string{"abi", "host/policy/packages"}},
 	{"host/policy/packages", []string{"abi"}},
-	{"host/reach", []string{"abi", "host/policy"}},
+	{"host/reach", []string{"abi", "host/policy", "host/reach/secret", "host/reach/internal/..."}},
+	{"host/reach/secret", []string{"abi", "host/policy", "host/reach/internal/..."}},
+	{"host/reach/internal/state", nil},
 	{"host/audit", []string{"abi"}},
 	{"host/store", []string{"abi", "host/store/internal/engine"}},
 	{"host/store/internal/engine", nil},
@@ -40,16 +42,16 @@ var rooms = []room{
 	{"host/sandbox/pool", []string{"abi", "host/sandbox/wasmbin", "host/sandbox/meter", "host/sandbox/image", "host/sandbox/compile"}},
 	{"host/sandbox/wasi", []string{"abi", "host/policy", "host/reach", "host/sandbox/wasmbin"}},
 	{"host/sandbox/internal/wasmtest", []string{"host/sandbox/wasmbin"}}, // builds guests for tests
-	{"host/sandbox", []string{"abi", "host", "host/policy", "host/reach", "host/sandbox/..."}},
-	{"host/foreign", []string{"abi", "host", "host/policy", "host/reach", "host/sandbox", "host/sandbox/...", "host/foreign/..."}},
-	{"host/foreign/...", []string{"abi", "host", "host/policy", "host/reach", "host/sandbox", "host/sandbox/...", "host/foreign/..."}},
+	{"host/sandbox", []string{"abi", "host", "host/policy", "host/reach", "host/reach/secret", "host/sandbox/..."}},
+	{"host/foreign", []string{"abi", "host", "host/policy", "host/reach", "host/reach/secret", "host/sandbox", "host/sandbox/...", "host/foreign/..."}},
+	{"host/foreign/...", []string{"abi", "host", "host/policy", "host/reach", "host/reach/secret", "host/sandbox", "host/sandbox/...", "host/foreign/..."}},
 
 	{"host/model", []string{"abi", "host/reach"}},
 	{"host/model/...", []string{"abi", "host/model", "host/model/...", "host/reach"}},
 	{"host/model/internal/replay", []string{"host/model", "internal/shared"}}, // for tests
 	{"host/agent", []string{"abi", "host", "host/policy", "host/reach", "host/model", "host/store"}},
 	{"host/archive", []string{"abi", "host", "host/agent", "host/model", "host/store"}},
-	{"host/mcp", []string{"abi", "host", "host/schema", "host/reach", "host/policy"}},
+	{"host/mcp", []string{"abi", "host", "host/schema", "host/reach", "host/reach/secret", "host/policy"}},
 	{"host/acp", []string{"abi", "host", "host/agent", "host/reach", "host/policy"}},
 
 	{"builtins/agents", []string{"abi", "host", "host/policy", "host/reach", "host/agent", "host/archive", "builtins/internal/..."}},

@@ -26,6 +26,7 @@ import (
 	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/policy"
 	"github.com/elfhost/elfhost/host/reach"
+	"github.com/elfhost/elfhost/host/reach/secret"
 	"github.com/elfhost/elfhost/host/sandbox"
 	"github.com/elfhost/elfhost/pdk/golden"
 )
@@ -60,7 +61,7 @@ func newWorld() (*world, error) {
 	roots.AddCert(w.root)
 	w.http = &reach.HTTP{
 		TLS: &tls.Config{RootCAs: roots}, Dial: w.dial, Resolve: resolve,
-		Secrets: &reach.Secrets{Store: store{w}},
+		Secrets: &secret.Vault{Store: store{w}},
 	}
 	w.server = &http.Server{Handler: http.HandlerFunc(w.serve), ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog: log.New(io.Discard, "", 0)}

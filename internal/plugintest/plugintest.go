@@ -19,6 +19,7 @@ import (
 	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/policy"
 	"github.com/elfhost/elfhost/host/reach"
+	"github.com/elfhost/elfhost/host/reach/secret"
 	"github.com/elfhost/elfhost/host/sandbox"
 	"github.com/elfhost/elfhost/host/sandbox/compile"
 	"github.com/elfhost/elfhost/internal/config/manifest"
@@ -66,7 +67,7 @@ func LoadModule(t testing.TB, dir string, wasm []byte) *Plugin {
 	p.Loader = &sandbox.Loader{
 		Dir: filepath.Join(os.TempDir(), "elfhost-plugintest"), Compiler: self,
 		Tree: func(host.Caller) *reach.Tree { return tree },
-		HTTP: &reach.HTTP{Secrets: &reach.Secrets{Store: Secrets{}}},
+		HTTP: &reach.HTTP{Secrets: &secret.Vault{Store: Secrets{}}},
 		Env:  func(string) (string, bool) { return "", false },
 	}
 	t.Cleanup(func() { p.Loader.HTTP.Close() })
@@ -145,7 +146,7 @@ func (p *Plugin) CallContext(ctx context.Context, tool string, args any, grants 
 	return r, receipt, err
 }
 
-// Secrets is a [reach.SecretStore] in memory.
+// Secrets is a [secret.Store] in memory.
 type Secrets map[string]string
 
 func (s Secrets) Get(name string) (string, error) {

@@ -24,6 +24,7 @@ import (
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host/policy"
 	"github.com/elfhost/elfhost/host/reach"
+	"github.com/elfhost/elfhost/host/reach/secret"
 	"github.com/elfhost/elfhost/skillhub"
 	"github.com/elfhost/elfhost/skillhub/pack"
 )
@@ -31,7 +32,7 @@ import (
 // client is a Registry whose rights are what it asks for.
 func client(t *testing.T) *Registry {
 	t.Helper()
-	h := &reach.HTTP{Secrets: reach.OpenSecrets(t.TempDir())}
+	h := &reach.HTTP{Secrets: secret.Open(t.TempDir())}
 	t.Cleanup(func() { h.Close() })
 	return &Registry{HTTP: h, Rights: func(want policy.Grant) (policy.Rights, error) {
 		g, err := policy.New("test", want)

@@ -18,7 +18,7 @@ import (
 	"github.com/elfhost/elfhost/host/foreign/extism"
 	"github.com/elfhost/elfhost/host/foreign/internal/plugtest"
 	"github.com/elfhost/elfhost/host/policy"
-	"github.com/elfhost/elfhost/host/reach"
+	"github.com/elfhost/elfhost/host/reach/secret"
 	"github.com/elfhost/elfhost/host/sandbox"
 )
 
@@ -93,7 +93,7 @@ func TestServer(t *testing.T) {
 	k.loader.HTTP = plugtest.Web(t, "api.example.org", func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, r.Header.Get("Authorization") == "Bearer hunter2-hunter2")
 	})
-	k.loader.HTTP.Secrets = &reach.Secrets{Store: plugtest.Secrets{name: "hunter2-hunter2"}}
+	k.loader.HTTP.Secrets = &secret.Vault{Store: plugtest.Secrets{name: "hunter2-hunter2"}}
 	k.loader.Model = func(_ context.Context, _ policy.Rights, q sandbox.ModelRequest) (sandbox.ModelReply, error) {
 		return sandbox.ModelReply{Text: "fine, " + q.Messages[0].Content[0].Text, Model: "m", Stop: "end"}, nil
 	}
@@ -109,7 +109,7 @@ func TestServer(t *testing.T) {
 		t.Errorf("tools: %s", got)
 	}
 	const model, net = "model 10k tokens", "net.http https://api.example.org"
-	secret := "secret " + name + "@api.example.org"
+	grant := "secret " + name + "@api.example.org"
 	for _, c := range []struct {
 		tool, args, want string
 		grants           []string
@@ -117,7 +117,7 @@ func TestServer(t *testing.T) {
 		{"ask", `{}`, `{"content":{"type":"text","text":"fine, how are you"},"model":"m","role":"assistant","stopReason":"end"}`, []string{model}},
 		{"roots", `{}`, `{"roots":[{"name":"workspace","uri":"file:///ws"}]}`, nil},
 		{"people", `{}`, `{"action":"decline"}null`, nil},
-		{"fetch", `{}`, "true for " + reach.Placeholder(name), []string{net, secret}},
+		{"fetch", `{}`, "true for " + secret.Placeholder(name), []string{net, grant}},
 		{"fetch", `{}`, "ERROR no secret", []string{net}},
 		{"read_resource", `{"uri":"demo:one"}`, `{"contents":[{"text":"the first","uri":"demo:one"}]}`, nil},
 	} {

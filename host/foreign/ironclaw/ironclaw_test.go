@@ -22,6 +22,7 @@ import (
 	"github.com/elfhost/elfhost/host/foreign/internal/plugtest"
 	"github.com/elfhost/elfhost/host/foreign/ironclaw"
 	"github.com/elfhost/elfhost/host/reach"
+	"github.com/elfhost/elfhost/host/reach/secret"
 	"github.com/elfhost/elfhost/host/sandbox"
 	"github.com/elfhost/elfhost/host/sandbox/compile"
 	"github.com/elfhost/elfhost/host/sandbox/wasmbin"
@@ -154,7 +155,7 @@ func TestTool(t *testing.T) {
 	defer tree.Close()
 	k := &kit{}
 	k.Tree = func(host.Caller) *reach.Tree { return tree }
-	k.HTTP = &reach.HTTP{Secrets: &reach.Secrets{Store: plugtest.Secrets{"token": "value-of-token"}}}
+	k.HTTP = &reach.HTTP{Secrets: &secret.Vault{Store: plugtest.Secrets{"token": "value-of-token"}}}
 	k.Invoke = func(_ context.Context, c host.Call) abi.Result { return abi.Text(c.Tool + string(c.Args)) }
 	k.load(t, component(export041, core(t, "tool")), nil, abi.Limits{Time: 5 * time.Minute})
 	if d := k.plugin.Description().Tools[0]; d.Description != "Does what it is told." || !strings.Contains(string(d.Input), `"do"`) {
@@ -244,7 +245,7 @@ func TestManifest(t *testing.T) {
 		b, _ := io.ReadAll(r.Body)
 		fmt.Fprintf(w, "%s %s %s %s %s", r.Method, r.Host, r.Header.Get("Authorization"), r.Header.Get("X-A"), b)
 	})
-	k.HTTP.Secrets = &reach.Secrets{Store: plugtest.Secrets{"demo_token": "value-of-token"}}
+	k.HTTP.Secrets = &secret.Vault{Store: plugtest.Secrets{"demo_token": "value-of-token"}}
 	k.load(t, component(export041, core(t, "tool")), m, abi.Limits{})
 	if n := len(k.plugin.Tools()); n != 2 {
 		t.Errorf("%d tools", n)

@@ -1,4 +1,4 @@
-package reach
+package secret
 
 import (
 	"encoding/json"
@@ -16,25 +16,26 @@ import (
 	"github.com/zalando/go-keyring"
 
 	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/host/reach/internal/state"
 )
 
-// OpenSecrets keeps secrets in the system's keyring where one answers, else in
+// Open keeps secrets in the system's keyring where one answers, else in
 // a file of mode 0600 in dir. Nothing is opened before the first use.
-func OpenSecrets(dir string) *Secrets {
-	return &Secrets{Store: &chosenStore{dir: dir}}
+func Open(dir string) *Vault {
+	return &Vault{Store: &chosenStore{dir: dir}}
 }
 
 // fileSecrets keeps secrets in one file of mode 0600 in dir.
-func fileSecrets(dir string) SecretStore { return &fileStore{path: filepath.Join(dir, "secrets.json")} }
+func fileSecrets(dir string) Store { return &fileStore{path: filepath.Join(dir, "secrets.json")} }
 
 // chosenStore decides at its first use.
 type chosenStore struct {
 	dir   string
 	once  sync.Once
-	store SecretStore
+	store Store
 }
 
-func (c *chosenStore) pick() SecretStore {
+func (c *chosenStore) pick() Store {
 	c.once.Do(func() {
 		if c.store = fileSecrets(c.dir); keyringAnswers() {
 			c.store = &keyringStore{names: filepath.Join(c.dir, "secret-names.json"), file: c.store}
@@ -86,7 +87,7 @@ func (f *fileStore) Names() ([]string, error) {
 }
 
 func (f *fileStore) update(change func(map[string]string) error) error {
-	unlock, err := lockFile(f.path + ".lock")
+	unlock, err := state.Lock(f.path + ".lock")
 	if err != nil {
 		return err
 	}
@@ -102,7 +103,7 @@ func (f *fileStore) update(change func(map[string]string) error) error {
 	if err != nil {
 		return err
 	}
-	return writeAtomic(f.path, data)
+	return state.Write(f.path, data)
 }
 
 // load refuses a file that others can read: the secrets in it are known by now.
@@ -133,7 +134,7 @@ func (f *fileStore) load() (map[string]string, error) {
 // still read from the file.
 type keyringStore struct {
 	names string
-	file  SecretStore
+	file  Store
 }
 
 const keyringService = "elfhost"

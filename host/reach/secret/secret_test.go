@@ -1,4 +1,4 @@
-package reach
+package secret
 
 import (
 	"bytes"
@@ -129,7 +129,7 @@ func crosses(secret string) bool {
 
 func TestFileSecrets(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
-	s := Secrets{Store: fileSecrets(dir)}
+	s := Vault{Store: fileSecrets(dir)}
 	if _, err := s.Store.Get("a"); !errors.Is(err, abi.ErrNotFound) {
 		t.Error(err)
 	}
@@ -144,7 +144,7 @@ func TestFileSecrets(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range 10 {
 		group.Go(func() {
-			if err := (&Secrets{Store: fileSecrets(dir)}).Set(fmt.Sprint("name-", i), fmt.Sprint("value-", i)); err != nil {
+			if err := (&Vault{Store: fileSecrets(dir)}).Set(fmt.Sprint("name-", i), fmt.Sprint("value-", i)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -180,13 +180,13 @@ func TestFileSecrets(t *testing.T) {
 	}
 }
 
-func TestOpenSecretsWithoutBus(t *testing.T) {
+func TestOpenWithoutBus(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("other systems have a keyring of their own")
 	}
 	t.Setenv("DBUS_SESSION_BUS_ADDRESS", "")
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
-	s := OpenSecrets(t.TempDir())
+	s := Open(t.TempDir())
 	if err := s.Set("tok", "value-1"); err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func TestOpenSecretsWithoutBus(t *testing.T) {
 		t.Error(s.Store.Where())
 	}
 	t.Setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent")
-	s = OpenSecrets(t.TempDir())
+	s = Open(t.TempDir())
 	if err := s.Set("tok", "value-1"); err != nil {
 		t.Errorf("a bus that does not answer: %v", err)
 	}
@@ -207,7 +207,7 @@ func TestKeyringSecrets(t *testing.T) {
 	if err := fileSecrets(dir).Set("old", "from-the-file"); err != nil {
 		t.Fatal(err)
 	}
-	s := OpenSecrets(dir)
+	s := Open(dir)
 	if err := s.Set("new", "in-the-keyring"); err != nil {
 		t.Fatal(err)
 	}
@@ -229,72 +229,5 @@ func TestKeyringSecrets(t *testing.T) {
 		if _, err := s.Store.Get(name); !errors.Is(err, abi.ErrNotFound) {
 			t.Error(err)
 		}
-	}
-}
-
-func TestKV(t *testing.T) {
-	k := &KV{Dir: t.TempDir()}
-	r := give(t, "kv 1KiB")
-	if _, err := k.Get(bg, r, "p", "a"); !errors.Is(err, abi.ErrNotFound) {
-		t.Error(err)
-	}
-	if err := k.Set(bg, r, "p", "a", []byte("one")); err != nil {
-		t.Fatal(err)
-	}
-	if v, err := (&KV{Dir: k.Dir}).Get(bg, r, "p", "a"); string(v) != "one" || err != nil {
-		t.Errorf("not kept: %q, %v", v, err)
-	}
-	if _, err := k.Get(bg, r, "q", "a"); !errors.Is(err, abi.ErrNotFound) {
-		t.Errorf("another plugin's: %v", err)
-	}
-	if err := k.Set(bg, r, "p", "b", make([]byte, 1100)); !errors.Is(err, denied) {
-		t.Errorf("over the quota: %v", err)
-	}
-	if err := k.Set(bg, r, "p", "b", make([]byte, 900)); err != nil {
-		t.Error(err)
-	}
-	if err := k.Set(bg, r, "p", "a", make([]byte, 200)); !errors.Is(err, denied) {
-		t.Errorf("the sum over the quota: %v", err)
-	}
-	if keys, err := k.Keys(bg, r, "p", ""); strings.Join(keys, " ") != "a b" || err != nil {
-		t.Error(keys, err)
-	}
-	if v, err := k.Get(bg, r, "p", "a"); string(v) != "one" || err != nil {
-		t.Errorf("a refused write changed it: %q, %v", v, err)
-	}
-	for _, key := range []string{"", strings.Repeat("k", 513)} {
-		if err := k.Set(bg, r, "p", key, nil); !errors.Is(err, abi.ErrInvalid) {
-			t.Error(err)
-		}
-	}
-	if err := k.Delete(bg, r, "p", "b"); err != nil {
-		t.Error(err)
-	}
-	if _, err := k.Get(bg, give(t, "fs.read /ws/**"), "p", "a"); !errors.Is(err, denied) {
-		t.Error(err)
-	}
-	if err := k.Set(bg, r, "../../evil", "a", nil); err != nil {
-		t.Error(err)
-	}
-	if _, err := os.Stat(filepath.Join(k.Dir, "kv-..%2F..%2Fevil.json")); err != nil {
-		t.Error(err)
-	}
-	if err := k.Forget("p"); err != nil {
-		t.Error(err)
-	}
-	if keys, _ := k.Keys(bg, r, "p", ""); len(keys) != 0 {
-		t.Error(keys)
-	}
-	var group sync.WaitGroup
-	for i := range 20 {
-		group.Go(func() {
-			if err := (&KV{Dir: k.Dir}).Set(bg, r, "p", fmt.Sprint(i), []byte("v")); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	group.Wait()
-	if keys, _ := k.Keys(bg, r, "p", ""); len(keys) != 20 {
-		t.Errorf("%d of 20 keys", len(keys))
 	}
 }

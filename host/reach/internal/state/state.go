@@ -1,4 +1,6 @@
-package reach
+// Package state keeps the program's own private files: replaced whole, and locked
+// against other processes.
+package state
 
 import (
 	"crypto/rand"
@@ -6,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// writeAtomic replaces a private file of the program's own state.
-func writeAtomic(path string, data []byte) (err error) {
+// Write replaces a file, readable by its owner alone, and makes its folder if need be.
+func Write(path string, data []byte) (err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
@@ -34,9 +36,9 @@ func writeAtomic(path string, data []byte) (err error) {
 	return os.Rename(temp, path)
 }
 
-// lockFile holds a lock against other processes, and against other holders in
+// Lock holds a lock against other processes, and against other holders in
 // this one, until unlock. The file stays.
-func lockFile(path string) (unlock func(), err error) {
+func Lock(path string) (unlock func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
