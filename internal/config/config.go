@@ -50,7 +50,7 @@ type Provider struct {
 	APIKeyEnv string            `toml:"api_key_env" doc:"the environment variable that holds the key"`
 	Models    []string          `toml:"models" doc:"names it is known to have"`
 	Headers   map[string]string `toml:"headers" secret:"true" doc:"sent with every request"`
-	File      string            `toml:"file" doc:"the turns of a scripted model"`
+	File      string            `toml:"file" doc:"the turns of a scripted model (docs/scripted.md)"`
 	Context   int               `toml:"context" doc:"tokens of its models' context. Without it the built-in table counts, and for a model that it does not know what the provider publishes: it is asked once a conversation is long enough to mind, or has calls, and its answer kept in the cache for a week"`
 	TextOnly  bool              `toml:"text_only" doc:"its models take no images"`
 	Timeout   strict.Duration   `toml:"timeout" default:"10m" doc:"of one request, streaming included"`

@@ -1,64 +1,7 @@
 // Package scripted is a model without a model: its turns come from a file.
 // It drives the demo and golden tests through the same loop as any other
 // model; the tools that it calls are real.
-//
-// # The file
-//
-// A script is TOML, or JSON with the same keys (a file that begins with '{').
-// Unknown keys are errors.
-//
-//	[[turn]]
-//	text = "I read the notes first."
-//	[[turn.call]]
-//	tool = "Read"
-//	args = { path = "notes.md" }
-//
-//	[[turn]]
-//	when = { tool = "Read", matches = 'https?://' }
-//	capture = { url = '(https?://\S+)' }
-//	[[turn.call]]
-//	tool = "WebFetch"
-//	args = { url = "{{url}}" }
-//
-//	[[turn]]
-//	text = "The page says: {{result}}"
-//
-// Turns are taken in order. With each request the first turn after the last
-// one taken whose when holds is taken, those before it are passed over; a
-// turn without when always holds. If no turn is left, the request fails, so
-// that a script which does not fit what happened cannot go on as if it did.
-//
-// A turn has, all optional:
-//
-//	when      a table; every key in it must hold:
-//	            tool      one of the last results is of this tool
-//	            contains  the last results contain this text
-//	            lacks     they do not contain it
-//	            matches   they match this regular expression (RE2)
-//	            error     true: one of them is an error; false: none is
-//	            prompt    the last message of the person contains this text
-//	            system    the system prompt contains it
-//	            offered   a tool of this name is offered
-//	            effort    the model is asked to think so much: "high"
-//	            images    the conversation holds so many images
-//	          With tool, the other keys look at the results of that tool only.
-//	always    true: the turn is not part of the order, but taken before it
-//	          whenever its when holds, as often as that is
-//	capture   names and regular expressions: each is looked for in the last
-//	          results, and {{name}} is its first group, or the whole match,
-//	          from this turn on. One that is not found fails the request.
-//	thinking  streamed as thinking
-//	text      streamed as text
-//	call      a list: tool, and args (a table) or raw (text sent as it is, for
-//	          arguments that are not JSON)
-//	stop      "end", "calls", "length", "refusal", "pause"; by default what fits
-//	usage     { input = 100, output = 20 }; by default estimated
-//	error     fail with this code after the text: "auth", "quota", "rate",
-//	          "overload", "server", "truncated", "window"
-//	delay     between the pieces of text, "20ms"; none by default
-//
-// {{name}} is replaced in text, raw and every string inside args; {{result}}
-// is the text of the last results, {{prompt}} that of the person's last message.
+// docs/scripted.md has the file's format.
 package scripted
 
 import (
