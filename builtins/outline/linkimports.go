@@ -17,7 +17,7 @@ func (l *linker) readDylink() error {
 			for len(b) > 0 {
 				kind := b[0]
 				size, rest, ok := uvarint(b[1:])
-				if !ok || int(size) > len(rest) {
+				if !ok || uint64(size) > uint64(len(rest)) {
 					return fmt.Errorf("%w: its dylink.0 section is malformed", errPack)
 				}
 				if kind == 1 {

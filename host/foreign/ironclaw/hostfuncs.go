@@ -135,7 +135,7 @@ func (r record) write(g *sandbox.Guest, ptr uint64) {
 var levels = []string{"debug", "debug", "info", "warn", "error"}
 
 func (f *format) log(ctx context.Context, g *sandbox.Guest, s []uint64) {
-	level := levels[min(int(uint32(s[0])), len(levels)-1)]
+	level := levels[min(uint32(s[0]), uint32(len(levels)-1))]
 	// A log that is full is no reason to end a tool.
 	_, _, _ = g.Do(ctx, abi.ModuleLog, "write", map[string]string{"level": level}, bytesAt(g, s[1], s[2]))
 }

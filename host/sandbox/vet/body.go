@@ -118,7 +118,7 @@ func (f *function) block(in *wasmbin.Instr) error {
 	for _, l := range [...]struct {
 		m Measure
 		v int
-	}{{Nesting, f.scan.Depth}, {Blocks, f.blocks}, {BlockLocals, f.blocks * f.locals}, {NestingWork, f.depth}} {
+	}{{Nesting, f.scan.Depth}, {Blocks, f.blocks}, {BlockLocals, int(min(int64(f.blocks)*int64(f.locals), math.MaxInt))}, {NestingWork, f.depth}} {
 		if err := f.limit(l.m, l.v); err != nil {
 			return err
 		}
@@ -127,8 +127,8 @@ func (f *function) block(in *wasmbin.Instr) error {
 }
 
 func (f *function) branchTable(in *wasmbin.Instr) error {
-	f.edges += int(in.X)
-	if err := f.limit(BranchTable, int(in.X)); err != nil {
+	f.edges += count(in.X)
+	if err := f.limit(BranchTable, count(in.X)); err != nil {
 		return err
 	}
 	for l := range in.Targets() {

@@ -14,7 +14,7 @@ func (c *checker) counts(m *wasmbin.Module) error {
 		{Tables, wasmbin.TableSection}, {Memories, wasmbin.MemorySection}, {Globals, wasmbin.GlobalSection},
 		{Exports, wasmbin.ExportSection}, {ElementSegments, wasmbin.ElementSection}, {DataSegments, wasmbin.DataSection},
 	} {
-		if err := c.limit(v.measure, int(m.Count(v.section))); err != nil {
+		if err := c.limit(v.measure, count(m.Count(v.section))); err != nil {
 			return err
 		}
 	}
@@ -105,10 +105,10 @@ func (c *checker) imported1(im wasmbin.Import, s Symbol) error {
 		}
 	case wasmbin.TableKind:
 		c.nTables++
-		return c.add(TableEntries, int(im.Table.Min))
+		return c.add(TableEntries, count(im.Table.Min))
 	case wasmbin.MemoryKind:
 		c.nMemories++
-		return c.limit(MemoryPages, int(im.Table.Min))
+		return c.limit(MemoryPages, count(im.Table.Min))
 	case wasmbin.GlobalKind:
 		c.nGlobals++
 	}
@@ -137,11 +137,11 @@ func (c *checker) tables(m *wasmbin.Module) error {
 		if t.HasMax && t.Max < t.Min {
 			return refuse("a table of at least %d and at most %d entries", t.Min, t.Max)
 		}
-		if err := c.add(TableEntries, int(t.Min)); err != nil {
+		if err := c.add(TableEntries, count(t.Min)); err != nil {
 			return err
 		}
 	}
-	return c.limit(Tables, int(c.nTables))
+	return c.limit(Tables, count(c.nTables))
 }
 
 func (c *checker) memories(m *wasmbin.Module) error {
@@ -153,11 +153,11 @@ func (c *checker) memories(m *wasmbin.Module) error {
 		if l.HasMax && l.Max < l.Min {
 			return refuse("a memory of at least %d and at most %d pages", l.Min, l.Max)
 		}
-		if err := c.limit(MemoryPages, int(l.Min)); err != nil {
+		if err := c.limit(MemoryPages, count(l.Min)); err != nil {
 			return err
 		}
 	}
-	return c.limit(Memories, int(c.nMemories))
+	return c.limit(Memories, count(c.nMemories))
 }
 
 func (c *checker) globals(m *wasmbin.Module) error {
@@ -233,7 +233,7 @@ func (c *checker) segments(m *wasmbin.Module) error {
 		if err != nil {
 			return err
 		}
-		if err := c.add(ElementItems, int(e.Count)); err != nil {
+		if err := c.add(ElementItems, count(e.Count)); err != nil {
 			return err
 		}
 		if e.Active() {

@@ -19,6 +19,7 @@ package vet
 import (
 	"crypto/sha256"
 	"fmt"
+	"math"
 
 	"github.com/elfhost/elfhost/host/sandbox/wasmbin"
 )
@@ -169,7 +170,13 @@ func (c *checker) limit(m Measure, v int) error {
 	return nil
 }
 
-func (c *checker) add(m Measure, v int) error { return c.limit(m, c.r.Used[m]+v) }
+func (c *checker) add(m Measure, v int) error {
+	return c.limit(m, int(min(int64(c.r.Used[m])+int64(v), math.MaxInt)))
+}
+
+// count is a number of the module as an int, also where that has 32 bits: no limit
+// is near the largest.
+func count(n uint32) int { return int(min(n, math.MaxInt32)) }
 
 func refuse(format string, args ...any) error {
 	return &Refusal{Rule: fmt.Sprintf(format, args...), Function: -1}

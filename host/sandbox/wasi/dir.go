@@ -53,7 +53,7 @@ func fdReaddir(ctx context.Context, s *System, m Memory, p []uint64) Errno {
 		out = appendDirent(out, path.Join(d.name, e.name), e, cookie)
 	}
 	// A full buffer says that more follows, so the last entry may be cut.
-	out = out[:min(len(out), int(size))]
+	out = out[:min(uint32(len(out)), size)]
 	return wrote(m.Write(buf, out) && m.putU32(res, uint32(len(out))))
 }
 

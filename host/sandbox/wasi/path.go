@@ -192,7 +192,7 @@ func pathReadlink(ctx context.Context, s *System, m Memory, p []uint64) Errno {
 	if no != success {
 		return no
 	}
-	target = target[:min(len(target), int(uint32(p[4])))] // cut without a word, like readlink(2)
+	target = target[:min(uint32(len(target)), uint32(p[4]))] // cut without a word, like readlink(2)
 	return wrote(m.Write(uint32(p[3]), []byte(target)) && m.putU32(uint32(p[5]), uint32(len(target))))
 }
 
