@@ -44,6 +44,25 @@ func Reserved(name string) bool {
 	return known || edits[name] || inheritable[name] || reserved[name] || strings.HasPrefix(name, "mcp__")
 }
 
+// ReservedPackage reports whether a package of this name would be called like one
+// of our own tools, in whatever case: nobody could tell them apart.
+func ReservedPackage(name string) bool {
+	like := func(own string) bool { return strings.EqualFold(own, name) }
+	for own := range safe {
+		if like(own) {
+			return true
+		}
+	}
+	for _, set := range []map[string]bool{edits, inheritable, reserved} {
+		for own := range set {
+			if like(own) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // spawner is the one tool that plan mode offers beside the safe set, for
 // children that plan.
 const spawner = "spawn_agent"

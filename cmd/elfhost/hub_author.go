@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/elfhost/elfhost/abi"
+	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/internal/fault"
 	"github.com/elfhost/elfhost/internal/term"
 	"github.com/elfhost/elfhost/skillhub"
@@ -164,8 +165,12 @@ to the key that signed it first. Ended anywhere, it leaves the old hub or the ne
 			var rs []hub.Release
 			for _, file := range args[1:] {
 				r, err := hub.ReadRelease(c.Context(), file)
-				if err == nil && r.Key == "" && !unsigned {
+				switch {
+				case err != nil:
+				case r.Key == "" && !unsigned:
 					err = fmt.Errorf("%q: %w", file, hub.ErrUnsigned)
+				case host.ReservedPackage(r.Listing.Name):
+					err = fault.New("E1606", "give the package another name in its elf.toml", "%q: a package cannot be called %q: that is a tool of elfhost's own, and no elfhost installs it", file, r.Listing.Name)
 				}
 				if err != nil {
 					return authorFault(err)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,12 +36,13 @@ func policyExplain(s streams) *cobra.Command {
 	var f sessionFlags
 	var asJSON, plugin bool
 	c := &cobra.Command{
-		Use: "explain PACKAGE | TOOL JSON | CAPABILITY TARGET", Short: "Say which file and line decides about a package or a call",
+		Use: "explain PACKAGE | TOOL JSON | CAPABILITY TARGET | ADDRESS", Short: "Say which file and line decides about a package or a call",
 		Long: `Say what the policies here decide about a package, a call of a tool, or one use of
 a capability, and by which file and line. Nothing is called, asked or installed.
 
 A PACKAGE is named as for elfhost install. Of one that is neither installed nor a
-file, rules that ask for more than its name tells are shown as open.`,
+file, rules that ask for more than its name tells are shown as open. An address
+alone is a GET of it.`,
 		Example: `  elfhost policy explain fetch@1.2.0
   elfhost policy explain ./my-plugin
   elfhost policy explain Bash '{"command": "git push"}'
@@ -77,12 +79,21 @@ func explain(ctx context.Context, a *app.App, args []string, plugin bool) (*expl
 	switch {
 	case abi.Capability(word).Known():
 		return explainUse(a, args, plugin)
+	case len(args) == 1 && isAddress(word):
+		return explainUse(a, []string{string(abi.NetHTTP), word}, plugin)
 	case len(args) == 2 || len(args) == 1 && a.Registry.Has(word):
 		return explainCall(ctx, a, args)
 	case len(args) == 1:
 		return explainPackage(ctx, a, word)
 	}
 	return nil, fault.New("E1001", "`elfhost policy explain --help` has examples", "%q is no capability", word)
+}
+
+// isAddress reports an address alone, whose GET is meant. One that says which bytes
+// lie there is a package's.
+func isAddress(word string) bool {
+	u, err := url.Parse(word)
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && !strings.HasPrefix(u.Fragment, "sha256=")
 }
 
 // explainUse asks the ceilings of all layers about one use.

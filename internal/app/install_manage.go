@@ -166,19 +166,39 @@ func (a *App) Rollback(ctx context.Context, name string) (from, to string, err e
 	return from, to, err
 }
 
-// RemovePackage takes a package and all that was granted to it away.
+// RemovePackage takes a package and all that was granted to it away. Rights that
+// stand elsewhere than in elfhost.lock go first, so that none waits for whoever
+// installs the same bytes again; then the package goes with the rest, in one
+// writing of that file. Where it breaks off the package is still there, perhaps
+// with fewer rights, and removing it again ends the work.
 func (a *App) RemovePackage(ctx context.Context, name string) error {
-	if _, err := a.RevokePackage(ctx, name, nil); err != nil {
+	in, err := a.PackageNamed(name)
+	if err != nil {
 		return err
 	}
-	err := a.change(ctx, func(l *keep.Lock) error {
-		if !l.Remove(name) {
-			return noPackage(name)
-		}
-		return nil
-	})
+	gone, err := a.revokeFiles(in, policy.Grant{})
 	if err == nil {
+		err = a.change(ctx, func(l *keep.Lock) error {
+			if !l.Remove(name) {
+				return noPackage(name)
+			}
+			return nil
+		})
+	}
+	if err == nil {
+		for _, g := range in.Grants {
+			gone = append(gone, name+": "+g)
+		}
+	}
+	a.installs.recheck()
+	for _, t := range gone {
+		a.KeepGrant("revoked: " + t)
+	}
+	switch {
+	case err == nil:
 		a.KeepGrant("removed the package " + name)
+	case len(gone) > 0:
+		return fmt.Errorf("%s is still installed, without the rights that were taken back already; remove it again: %w", name, err)
 	}
 	return err
 }

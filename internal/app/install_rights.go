@@ -57,24 +57,31 @@ func (a *App) RevokePackage(ctx context.Context, name string, g *policy.Grant) (
 	if g != nil {
 		want = *g
 	}
+	more, err := a.revokeFiles(in, want)
+	gone = append(gone, more...)
+	a.installs.recheck()
+	for _, t := range gone {
+		a.KeepGrant("revoked: " + t)
+	}
+	return gone, err
+}
+
+// revokeFiles takes rights back that a grants.toml gives: all of a zero grant.
+func (a *App) revokeFiles(in keep.Installed, want policy.Grant) (gone []string, err error) {
 	for _, f := range a.grants.files {
-		mine := func(x granted.Grant) bool { return x.Name == name && x.Publisher == in.Publisher }
+		mine := func(x granted.Grant) bool { return x.Name == in.Name && x.Publisher == in.Publisher }
 		if have, err := f.read(); err == nil && !slices.ContainsFunc(have.Grants, mine) {
 			continue
 		}
 		err := granted.Update(f.path, f.layer, func(have *granted.File) error {
-			for _, x := range have.Revoke(in.Publisher, name, want) {
-				gone = append(gone, name+": "+x.Grant().String())
+			for _, x := range have.Revoke(in.Publisher, in.Name, want) {
+				gone = append(gone, in.Name+": "+x.Grant().String())
 			}
 			return nil
 		})
 		if err != nil {
-			return gone, fault.Wrap("E1501", "", err)
+			return gone, fault.Wrap("E1501", "`elfhost doctor` checks the folders", err)
 		}
-	}
-	a.installs.recheck()
-	for _, t := range gone {
-		a.KeepGrant("revoked: " + t)
 	}
 	return gone, nil
 }

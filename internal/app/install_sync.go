@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -46,6 +47,10 @@ func (a *App) PlanSync(ctx context.Context, file string) (*Sync, error) {
 	l, err := keep.ReadLock(file)
 	if err == nil {
 		_, err = os.Stat(file) // a lock file that is missing is no empty one here
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		hint := fmt.Sprintf("`elfhost plugin sync FILE` names another one; what is installed here stands in %s: a team commits a copy of it as %s", a.installs.store.Lock, filepath.ToSlash(ProjectLock("")))
+		return nil, fault.New("E1001", hint, "there is no lock file %q to install from", file)
 	}
 	if err != nil {
 		return nil, fault.Wrap("E1323", "", fmt.Errorf("reading the lock file: %w", err))

@@ -68,7 +68,7 @@ func (c *Candidate) vet(context.Context) error {
 
 // freeName refuses a package that is called like something of ours.
 func (a *App) freeName(name string) error {
-	taken := host.Reserved(name)
+	taken := host.ReservedPackage(name)
 	for _, t := range a.all.All() {
 		s := t.Spec()
 		taken = taken || strings.EqualFold(s.Name, name) && s.Origin.Source != host.Plugin
@@ -76,7 +76,7 @@ func (a *App) freeName(name string) error {
 	if all, err := plugins.All(); err == nil {
 		taken = taken || slices.ContainsFunc(all, func(b plugins.Bundle) bool { return b.Name == name })
 	}
-	if slices.Contains([]string{"webfetch", "websearch", "imageanalysis"}, name) || taken {
+	if taken {
 		return fault.New("E1320", "", "a package cannot be called %q: that is a tool or a plugin of elfhost's own", name)
 	}
 	return nil

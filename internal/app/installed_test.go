@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -355,5 +356,52 @@ func TestInstallsOfTheSameAtOnce(t *testing.T) {
 	}
 	if err := other.Commit(t.Context(), other.Asked(), nil); err == nil {
 		t.Error("an update was installed as if it were new")
+	}
+}
+
+// TestRemovalThatBreaksOff cannot write one file after the other: the package is
+// there until its rights are gone, and removing it again ends the work.
+func TestRemovalThatBreaksOff(t *testing.T) {
+	m := newMachine(t)
+	a := m.open()
+	m.install(a, m.folder("say", netModule))
+	key, _ := a.PluginKey("say")
+	given := policy.Grant{Cap: "net.http", Scope: []string{"https://a.example GET"}}
+	files := []string{m.paths.ProjectGrants(m.dir), m.paths.UserGrants()} // in the order in which they are changed
+	for _, file := range files {
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := granted.Update(file, "user", func(f *granted.File) error { f.Add(key, given); return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, lock := range []string{files[0] + ".lock", files[1] + ".lock", filepath.Join(m.paths.State, "packages", ".lock")} {
+		// A folder in its place: the file that it guards cannot be changed.
+		if err := os.Rename(lock, lock+".was"); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Mkdir(lock, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.RemovePackage(t.Context(), "say"); err == nil {
+			t.Fatalf("%s cannot be locked, and nobody says so", lock)
+		} else if _, there := a.PackageNamed("say"); there != nil {
+			t.Fatalf("%s cannot be locked, and the package is gone: %v", lock, err)
+		} else if lock != files[0]+".lock" && !strings.Contains(err.Error(), "remove it again") {
+			t.Errorf("it does not tell what is left: %v", err)
+		}
+		if err := errors.Join(os.Remove(lock), os.Rename(lock+".was", lock)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := a.RemovePackage(t.Context(), "say"); err != nil {
+		t.Fatal(err)
+	}
+	if got := a.Grants(key); len(got) != 0 {
+		t.Errorf("it left %v", got)
+	}
+	if _, err := a.PackageNamed("say"); err == nil {
+		t.Error("it is still there")
 	}
 }

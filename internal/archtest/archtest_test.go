@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,6 +42,26 @@ func TestDangerousThingsHaveOneRoom(t *testing.T) {
 				if hit && !allowed(x.rooms, pkg) {
 					t.Errorf("%s: %q may not import %q: %s", file, pkg, imp, x.why)
 				}
+			}
+		}
+	}
+}
+
+// TestThePageNamesWhatIsThere: docs/layout.md leads to files of this module.
+func TestThePageNamesWhatIsThere(t *testing.T) {
+	root := moduleRoot(t)
+	for _, page := range []string{"docs/layout.md", "CONTRIBUTING.md"} {
+		b, err := os.ReadFile(filepath.Join(root, page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files := regexp.MustCompile("`([a-z][a-z0-9_]*(?:/[a-z0-9_]+)+\\.go)`").FindAllStringSubmatch(string(b), -1)
+		if len(files) == 0 {
+			t.Errorf("%s names no file", page)
+		}
+		for _, m := range files {
+			if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(m[1]))); err != nil {
+				t.Errorf("%s: %v", page, err)
 			}
 		}
 	}
