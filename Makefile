@@ -5,7 +5,7 @@ VERSION ?= $(shell git describe --tags --always 2>/dev/null || echo devel)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 
-.PHONY: demo test check build plugins javascript grammars install dist bench bench-tools bench-mcp conformance abi-conformance bench-sandbox bench-foreign bench-kit bench-hub bench-agent crash chaos docs fuzz clean race
+.PHONY: demo test check check-32 build plugins javascript grammars install dist bench bench-tools bench-mcp conformance abi-conformance bench-sandbox bench-foreign bench-kit bench-hub bench-agent crash chaos docs fuzz clean race
 
 demo: build ## build everything and show the main job, without a key
 	./$(BIN) demo
@@ -40,7 +40,10 @@ check: plugins ## everything that is not a test
 	CGO_ENABLED=0 $(GO) build ./...
 	GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 $(GO) vet ./...
 	GOOS=windows GOARCH=amd64 CGO_ENABLED=0 $(GO) vet ./...
+
+check-32: ## builds for Linux with 32 bits, for minutes: no part of check
 	GOOS=linux GOARCH=386 CGO_ENABLED=0 $(GO) build ./...
+	GOOS=linux GOARCH=arm CGO_ENABLED=0 $(GO) build ./...
 
 docs: plugins ## docs that are made from the code
 	$(GO) run ./internal/docgen
