@@ -43,7 +43,7 @@ type Pin struct {
 	Publisher      string          `toml:"publisher,omitempty"`
 	Signer         string          `toml:"signer,omitempty"` // public key; "" is not signed
 	Module         skillhub.Digest `toml:"module,omitempty"` // of the wasm; "" is none
-	Needs          string          `toml:"needs"`            // config.NeedsHash
+	Needs          string          `toml:"needs"`            // manifest.NeedsHash
 	Tools          skillhub.Digest `toml:"tools,omitempty"`  // skillhub.ToolsDigest
 	Skill          skillhub.Digest `toml:"skill,omitempty"`  // of SKILL.md; "" is none
 	Grants         []string        `toml:"grants,omitempty"` // "net.http https://a.test GET"
