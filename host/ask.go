@@ -120,6 +120,12 @@ func (g *Gate) remember(ctx context.Context, a Ask, answer Answer) (rule, reason
 		}
 		reason = fmt.Sprintf("kept for the session only: %v", err)
 	}
+	if m, ok := memoryOf(ctx); ok {
+		if err := m.Remember(ctx, answer.Rule); err != nil {
+			return "", fmt.Sprintf("kept for this call only: %v", err)
+		}
+		return answer.Rule.String(), reason
+	}
 	root := g.root()
 	root.state.mu.Lock()
 	defer root.state.mu.Unlock()

@@ -171,7 +171,7 @@ func (g *Gate) decide(ctx context.Context, s Spec, c Call, v *Verdict) *Denied {
 		v.By = "mode"
 		return nil
 	}
-	if ruling = g.judge(s, c, rules, g.remembered(s, c)); ruling.Effect == policy.Allow {
+	if ruling = g.judge(s, c, rules, g.remembered(ctx, s, c)); ruling.Effect == policy.Allow {
 		v.By, v.Rule = "rule", ruling.Rule
 		return nil
 	}
@@ -190,12 +190,16 @@ func plans(args json.RawMessage) bool {
 	return err == nil && (a.Mode == "" || a.Mode == ModePlan)
 }
 
-// answers lists the remembered rules of the session, then of the project.
-func (g *Gate) answers(keep func(Rule) bool) []Rule {
+// answers lists the remembered rules of the session, of the client that calls,
+// then of the project.
+func (g *Gate) answers(ctx context.Context, keep func(Rule) bool) []Rule {
 	root := g.root()
 	root.state.mu.Lock()
 	all := slices.Clone(root.state.rules)
 	root.state.mu.Unlock()
+	if m, ok := memoryOf(ctx); ok {
+		all = append(all, m.Rules()...)
+	}
 	if g.Memory != nil {
 		all = append(all, g.Memory.Rules()...)
 	}

@@ -63,7 +63,7 @@ func (r *Registry) Invoke(ctx context.Context, c Call) abi.Result {
 		t.tell(d)
 		return failed(abi.Errorf("%s", d.model()))
 	}
-	t.bind(e.tool)
+	t.bind(ctx, e.tool)
 	res := r.call(ctx, e, t)
 	res = r.fit(ctx, e, c, res)
 	if r.opt.After != nil {

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/elfhost/elfhost/abi"
@@ -29,8 +30,8 @@ type trial struct {
 
 // bind gives the call its rights: what the tool needs, what persons granted
 // and what the policy allows, met, and further narrowed by what the caller set.
-func (t *trial) bind(tool Tool) {
-	grants, decides := t.gate.grantsOf(tool, t.spec)
+func (t *trial) bind(ctx context.Context, tool Tool) {
+	grants, decides := t.gate.grantsOf(ctx, tool, t.spec)
 	from := t.call.Rights
 	if len(from.Grants.List()) > 0 || from.Decide != nil || from.Note != nil {
 		grants = grants.Meet(from.Grants)
@@ -50,12 +51,12 @@ func (t *trial) bind(tool Tool) {
 
 // grantsOf says what a tool may do without being asked, and whether a person
 // may be asked about more.
-func (g *Gate) grantsOf(tool Tool, s Spec) (policy.Grants, bool) {
+func (g *Gate) grantsOf(ctx context.Context, tool Tool, s Spec) (policy.Grants, bool) {
 	var given policy.Grants
 	n, needs := tool.(Needer)
 	switch s.Origin.Source {
 	case Builtin:
-		given = g.own(s)
+		given = g.own(ctx, s)
 	case Bundled, Plugin:
 		if !needs {
 			return policy.Grants{}, false
@@ -79,16 +80,36 @@ func (g *Gate) grantsOf(tool Tool, s Spec) (policy.Grants, bool) {
 	return given.Meet(g.Policy.Ceiling()), true
 }
 
+// Powerless reports whether a plugin's tool holds none of the rights that its
+// manifest asks for: a person took them back, or a policy gives none. Its code
+// runs, and every use that it tries is refused, or asked about.
+func (g *Gate) Powerless(t Tool) bool {
+	s := t.Spec()
+	n, ok := t.(Needer)
+	if !ok || s.Origin.Source != Plugin && s.Origin.Source != Bundled || n.Needs().Nothing() {
+		return false
+	}
+	held, _ := g.grantsOf(context.Background(), t, s)
+	return !slices.ContainsFunc(abi.Capabilities(), held.Allows)
+}
+
+// CanAsk reports whether a question may reach a person at this moment, about
+// more than a call has: somebody is there, and the mode asks.
+func (g *Gate) CanAsk() bool {
+	m := g.Current()
+	return g.Approver != nil && m != ModePlan && m != ModeAuto
+}
+
 // own are the rights of a builtin tool: the session's, and what a person gave
 // to this one tool by name, such as a protected file. A child's gate has been
 // narrowed, and gets nothing more.
-func (g *Gate) own(s Spec) policy.Grants {
+func (g *Gate) own(ctx context.Context, s Spec) policy.Grants {
 	if g.state.parent != nil {
 		return g.Grants
 	}
 	list := g.Grants.List()
 	n := len(list)
-	for _, r := range g.answers(func(r Rule) bool { return r.Grant != nil && r.Plugin == s.Name }) {
+	for _, r := range g.answers(ctx, func(r Rule) bool { return r.Grant != nil && r.Plugin == s.Name }) {
 		list = append(list, *r.Grant)
 	}
 	if len(list) == n {
@@ -146,7 +167,7 @@ func (t *trial) ask(ctx context.Context, grants policy.Grants, u policy.Use, den
 		v.By = "mode" // nothing is asked, and a module gets only what a person gave
 		return d
 	}
-	if rule, ok := t.gate.granted(who, u); ok {
+	if rule, ok := t.gate.granted(ctx, who, u); ok {
 		v.By, v.Rule = "rule", rule
 		return nil
 	}
@@ -174,8 +195,8 @@ func (t *trial) ask(ctx context.Context, grants policy.Grants, u policy.Use, den
 }
 
 // granted looks for a remembered grant that covers the use.
-func (g *Gate) granted(who string, u policy.Use) (string, bool) {
-	for _, r := range g.answers(func(r Rule) bool { return r.Grant != nil && r.Plugin == who }) {
+func (g *Gate) granted(ctx context.Context, who string, u policy.Use) (string, bool) {
+	for _, r := range g.answers(ctx, func(r Rule) bool { return r.Grant != nil && r.Plugin == who }) {
 		one, err := policy.New("grants", *r.Grant)
 		if err == nil && one.Check(u) == nil {
 			return r.String(), true

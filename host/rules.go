@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"encoding/json"
 	"maps"
 	"net/url"
@@ -48,13 +49,13 @@ func unclear(c *policy.Command) bool {
 // was answered about one plugin's tool does not hold for another's of the same
 // name, unless a person wrote the rule without an owner, and nothing that was
 // answered about the model's calls holds for a plugin's.
-func (g *Gate) remembered(s Spec, c Call) []policy.Rule {
+func (g *Gate) remembered(ctx context.Context, s Spec, c Call) []policy.Rule {
 	if c.Caller.Plugin != "" {
 		return nil
 	}
 	owner := ownerOf(s)
 	var out []policy.Rule
-	for _, r := range g.answers(func(r Rule) bool { return r.Grant == nil && (r.Plugin == "" || r.Plugin == owner) }) {
+	for _, r := range g.answers(ctx, func(r Rule) bool { return r.Grant == nil && (r.Plugin == "" || r.Plugin == owner) }) {
 		if p, err := policy.ParsePattern(r.Pattern); err == nil {
 			out = append(out, policy.Rule{Pattern: p, Effect: policy.Allow, Layer: "remembered"})
 		}
