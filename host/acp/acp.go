@@ -75,6 +75,9 @@ type Session struct {
 	Usage   func() agent.Usage
 	// Commands can be typed after a slash; Turn knows them.
 	Commands func(ctx context.Context) []Command
+	// Changed gives a channel that is closed when Commands may give others than at
+	// the time of the call. Nil: they change with turns alone.
+	Changed func() <-chan struct{}
 	// Model is the one that answers, Models are others that are known without asking anybody.
 	Model    func() Model
 	Models   func() []Model

@@ -139,6 +139,8 @@ const maxCommands = 200
 
 // offer tells the slash commands, where they are others than before.
 func (ses *session) offer(ctx context.Context) {
+	ses.offering.Lock()
+	defer ses.offering.Unlock()
 	srv := ses.client.srv
 	list := []sdk.AvailableCommand{}
 	var all strings.Builder
@@ -153,10 +155,8 @@ func (ses *session) offer(ctx context.Context) {
 		list = append(list, a)
 		all.WriteString(a.Name + "\x00" + a.Description + "\x00" + cmd.Hint + "\x00")
 	}
-	ses.mu.Lock()
 	same := ses.commands == all.String()
 	ses.commands = all.String()
-	ses.mu.Unlock()
 	if !same {
 		ses.client.update(sdk.SessionUpdate{AvailableCommandsUpdate: &sdk.SessionAvailableCommandsUpdate{AvailableCommands: list}})
 	}

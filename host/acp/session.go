@@ -17,13 +17,18 @@ type session struct {
 	client *Client
 	named  bool // by a turn
 
+	life    context.Context // ends when the session is to be closed
+	leave   context.CancelFunc
+	beside  chan struct{} // closed when nothing is done beside turns any more; nil: nothing was
 	closing sync.Once
 	failed  error // of closing
 
-	mu       sync.Mutex
-	turn     *turn // that runs
-	gone     bool  // no turn may begin any more
-	commands string
+	mu   sync.Mutex
+	turn *turn // that runs
+	gone bool  // no turn may begin any more
+
+	offering sync.Mutex
+	commands string // as the client was told last
 }
 
 // turn is the work on one prompt.
@@ -101,6 +106,7 @@ func (s *server) open(ctx context.Context, w Setup) (*session, error) {
 		return nil, err
 	}
 	ses := &session{Session: made, client: w.Client}
+	ses.life, ses.leave = context.WithCancel(s.ctx)
 	if s.closed || s.sessions[made.ID] != nil {
 		go func() { _ = s.drop(context.WithoutCancel(ctx), ses) }()
 		return nil, errGone
@@ -132,10 +138,17 @@ func (s *server) drop(ctx context.Context, ses *session) error {
 	ses.gone = true
 	t := ses.turn
 	ses.mu.Unlock()
+	ses.leave()
 	if t != nil {
 		t.cancel()
 		select {
 		case <-t.done:
+		case <-ctx.Done():
+		}
+	}
+	if ses.beside != nil {
+		select {
+		case <-ses.beside:
 		case <-ctx.Done():
 		}
 	}
@@ -211,10 +224,39 @@ func (s *server) resumeSession(ctx context.Context, q request, p *sdk.ResumeSess
 // greet tells what a client can only take once it knows the session, after the answer.
 func (s *server) greet(q request, ses *session) {
 	s.out.then(q.id, func() {
-		ses.offer(s.ctx)
-		ses.notes()
-		ses.usage()
+		ses.mu.Lock()
+		defer ses.mu.Unlock()
+		if !ses.gone {
+			ses.beside = make(chan struct{})
+			go func() {
+				defer close(ses.beside)
+				ses.attend()
+			}()
+		}
 	})
+}
+
+// attend tells a client what it should know of its session, and of the slash
+// commands that come and go beside turns.
+func (ses *session) attend() {
+	var changed <-chan struct{}
+	next := func() {
+		if ses.Changed != nil {
+			changed = ses.Changed()
+		}
+		ses.offer(ses.life)
+	}
+	next()
+	ses.notes()
+	ses.usage()
+	for {
+		select {
+		case <-ses.life.Done():
+			return
+		case <-changed:
+			next()
+		}
+	}
 }
 
 func (s *server) closeSession(ctx context.Context, q request, p *sdk.CloseSessionRequest) (any, error) {

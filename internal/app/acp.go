@@ -67,7 +67,7 @@ func (e Editor) open(ctx context.Context, s acp.Setup) (*acp.Session, error) {
 	}
 	return &acp.Session{
 		ID: a.Session, Gate: a.Gate, Tools: a.Registry, Tree: a.Tree, Rights: a.Rights(),
-		Turn: t.turn, History: t.history, Usage: t.conversation.Usage, Commands: t.commands,
+		Turn: t.turn, History: t.history, Usage: t.conversation.Usage, Commands: t.commands, Changed: a.OffersChanged,
 		Model: t.answering, Models: a.knownModels, SetModel: t.choose, Efforts: efforts(), SetEffort: t.think, Notes: a.TakeNotes, Close: a.Close,
 	}, nil
 }

@@ -352,6 +352,13 @@ func TestCommands(t *testing.T) {
 	if len(list) != 2 || list[0].Name != "compact" || list[1].Name != "greet" || list[1].Description != "Greets" || list[1].Input.Unstructured.Hint != "WHOM" {
 		t.Errorf("the commands: %+v", list)
 	}
+	h.file(filepath.Join(h.home, "commands", "part.md"), "Say goodbye.\n")
+	e.until("one that came beside turns is told", func() bool {
+		return slices.ContainsFunc(e.updates, func(u sdk.SessionNotification) bool {
+			c := u.Update.AvailableCommandsUpdate
+			return c != nil && len(c.AvailableCommands) == 3 && c.AvailableCommands[2].Name == "part"
+		})
+	})
 	if e.ask(id, "/greet the moon"); e.said() != "You said: Say hello to the moon." {
 		t.Errorf("the model was told %q", e.said())
 	}

@@ -12,17 +12,17 @@ import (
 	"github.com/elfhost/elfhost/internal/config"
 )
 
-// offers notices that Prompts or Resources may give others than before: it
-// looks at the folders of skills and commands, not into their files. The zero
-// value is ready.
+// offers notices that Prompts, Resources or Powerless may give others than
+// before: it looks at the folders of skills and commands, not into their files,
+// and at the files with grants. The zero value is ready.
 type offers struct {
 	mu      sync.Mutex
 	changed chan struct{} // nil: nobody waits
 	seen    uint64
 }
 
-// OffersChanged is closed when Prompts or Resources may give others than at the
-// time of the call.
+// OffersChanged is closed when Prompts, Resources, Powerless or the commands may
+// give others than at the time of the call.
 func (a *App) OffersChanged() <-chan struct{} {
 	o := &a.offers
 	o.mu.Lock()
@@ -51,7 +51,7 @@ const (
 )
 
 // glimpse is another number where the folders of skills and commands, the
-// installed packages or the servers' prompts are others.
+// installed packages, what is granted or the servers' prompts are others.
 func (a *App) glimpse() uint64 {
 	g := glimpsed{hash: fnv.New64a(), left: glimpseMost}
 	dirs := []string{filepath.Join(a.Paths.Config, "commands"), filepath.Join(a.Dir, config.ProjectDir, "commands")}
@@ -68,6 +68,9 @@ func (a *App) glimpse() uint64 {
 	}
 	if a.installs != nil {
 		g.stamp("packages", a.installs.now.Load().stamp)
+	}
+	for _, f := range a.grants.files {
+		g.stamp(f.path, stampOf(f.path))
 	}
 	for _, c := range a.serverPrompts() {
 		_, _ = io.WriteString(g.hash, c.Name+"\x00"+c.Description+"\x00")
