@@ -87,6 +87,7 @@ func (f *serveFlags) run(ctx context.Context, s streams) error {
 		Instructions: a.Instructions(as),
 		Offers:       func(ctx context.Context) ([]mcp.Prompt, []mcp.Resource) { return a.Prompts(ctx), a.Resources(ctx) },
 		Changed:      a.OffersChanged,
+		Powerless:    a.Powerless,
 		Prepare:      func(c *host.Call) { c.Receipt = func(r abi.Receipt) { a.KeepReceipt(r) } },
 	})
 	defer b.Close()

@@ -43,7 +43,7 @@ func (a *Asker) Approve(ctx context.Context, ask host.Ask) (host.Answer, error) 
 		return host.Answer{}, errNobody
 	}
 	q, ok := a.Show(ask)
-	if !p.alone {
+	if !p.alone && p.memory == nil {
 		q = q.without(host.Session)
 	}
 	if !ok || len(q.Choices) == 0 {
@@ -142,6 +142,7 @@ type peer struct {
 	srv      *server.MCPServer
 	elicits  bool
 	alone    bool      // nobody else has this session: what its person says of it holds
+	memory   *answers  // what the person said until the client's own session ends; nil: it has none
 	exchange *exchange // nil: the client answers within a request
 }
 

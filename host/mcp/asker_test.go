@@ -1,21 +1,26 @@
 package mcp
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mark3labs/mcp-go/client"
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host"
+	"github.com/elfhost/elfhost/host/policy"
 )
 
 // lasting serves Write, about which a person may say yes until the session ends.
-func lasting(t *testing.T) *Bridge {
+func lasting(t *testing.T, shared ...Shared) *Bridge {
 	t.Helper()
 	ask := &Asker{Show: func(a host.Ask) (Question, bool) {
 		q := Question{Text: "May it write?"}
@@ -32,7 +37,11 @@ func lasting(t *testing.T) *Bridge {
 	if err := reg.Add(tool{"Write", host.KindEdit, text("written")}); err != nil {
 		t.Fatal(err)
 	}
-	return bridgeOf(t, ServeOptions{Registry: reg})
+	o := ServeOptions{Registry: reg}
+	if len(shared) > 0 {
+		o.Shared = shared[0]
+	}
+	return bridgeOf(t, o)
 }
 
 // deciding is a person who takes the first choice that has a word in it, and
@@ -65,8 +74,7 @@ func choicesOf(p mcp.ElicitationParams) []string {
 	return s.Properties.Answer.Enum
 }
 
-// What one client's person says until the session ends counts for no other
-// client of the server: it is offered to the only client of a session alone.
+// The client of standard streams has the session for itself.
 func TestUntilTheSessionEnds(t *testing.T) {
 	for _, legacy := range []bool{true, false} {
 		var opts []client.ClientOption
@@ -86,19 +94,81 @@ func TestUntilTheSessionEnds(t *testing.T) {
 				t.Errorf("asked %d times", len(p.asked))
 			}
 		})
-		t.Run(fmt.Sprintf("HTTP legacy %v", legacy), func(t *testing.T) {
-			s := web(t, lasting(t))
-			one, two := &deciding{word: "session"}, &deciding{word: "once"}
-			a := httpClient(t, s.URL, legacy, client.WithElicitationHandler(one))
-			b := httpClient(t, s.URL, legacy, client.WithElicitationHandler(two))
-			_ = callTool(t, a, "Write", `{"path":"a"}`)
-			if r := callTool(t, b, "Write", `{"path":"a"}`); r.IsError || len(two.asked) != 1 {
-				t.Errorf("the other client was asked %d times: %s", len(two.asked), textOf(r))
-			}
-			if got := choicesOf(two.asked[0]); !slices.Equal(got, []string{"allow once", "no"}) {
-				t.Errorf("offered: %q", got)
-			}
-		})
+	}
+}
+
+// Over HTTP a server has several clients. What one's person says until the
+// session ends counts for that client's session, at whichever server, and for no
+// other; a client of 2026-07-28 has no session, and is not offered it.
+func TestUntilTheSessionEndsOverHTTP(t *testing.T) {
+	memory := new(local)
+	at, other := web(t, lasting(t, memory)), web(t, lasting(t, memory))
+	one, two, today := &deciding{word: "session"}, &deciding{word: "once"}, &deciding{word: "once"}
+	a := httpClient(t, at.URL, true, client.WithElicitationHandler(one))
+	b := httpClient(t, at.URL, true, client.WithElicitationHandler(two))
+	c := httpClient(t, at.URL, false, client.WithElicitationHandler(today))
+	for _, x := range []*client.Client{a, b, a, b, c, a} {
+		if r := callTool(t, x, "Write", `{"path":"a"}`); r.IsError {
+			t.Fatal(textOf(r))
+		}
+	}
+	if len(one.asked) != 1 || len(two.asked) != 2 || len(today.asked) != 1 {
+		t.Errorf("asked %d, %d and %d times", len(one.asked), len(two.asked), len(today.asked))
+	}
+	if got := choicesOf(two.asked[0]); !slices.Equal(got, []string{"allow once", "allow Write(a) until the session ends", "no"}) {
+		t.Errorf("a client with a session is offered %q", got)
+	}
+	if got := choicesOf(today.asked[0]); !slices.Equal(got, []string{"allow once", "no"}) {
+		t.Errorf("a client without is offered %q", got)
+	}
+	id := a.GetTransport().GetSessionId()
+	write := func(url, id string) string {
+		t.Helper()
+		s := &session{t: t, url: url, id: id}
+		r := s.send(http.MethodPost, `{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"Write","arguments":{"path":"a"}}}`)
+		defer r.Body.Close()
+		text, _ := bufio.NewReader(r.Body).ReadString('}')
+		return text
+	}
+	if got := write(other.URL, id); !strings.Contains(got, "written") {
+		t.Errorf("another server asks again: %s", got)
+	}
+	if got := write(other.URL, b.GetTransport().GetSessionId()); !strings.Contains(got, "elicitation/create") {
+		t.Errorf("another server does not ask the other client: %s", got)
+	}
+	if got := (&session{t: t, url: at.URL, id: id}).status(http.MethodDelete, ""); got != http.StatusOK {
+		t.Fatalf("the session ends with %d", got)
+	}
+	if got := write(at.URL, id); strings.Contains(got, "written") {
+		t.Errorf("after its end: %s", got)
+	}
+}
+
+// What cannot be read back allows nothing, and answers without end are not kept.
+func TestAnswersOfASession(t *testing.T) {
+	memory := new(local)
+	a, b := &answers{memory, "a", time.Now().Add(time.Hour)}, &answers{memory, "b", time.Now().Add(time.Hour)}
+	grant := policy.Grant{Cap: abi.NetHTTP, Scope: []string{"https://a.example GET"}}
+	for _, r := range []host.Rule{{Pattern: "Write"}, {Plugin: "acme", Grant: &grant}} {
+		if err := a.Remember(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := a.Rules(); len(got) != 2 || got[0].Pattern != "Write" || got[1].String() != (host.Rule{Plugin: "acme", Grant: &grant}).String() || len(b.Rules()) != 0 {
+		t.Errorf("kept: %+v and %+v", got, b.Rules())
+	}
+	if _, err := memory.Put(b.key(0), []byte("{"), b.until); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Remember(t.Context(), host.Rule{Pattern: "Read"}); err != nil || len(b.Rules()) != 1 {
+		t.Errorf("%v, %+v", err, b.Rules())
+	}
+	var err error
+	for range maxAnswers {
+		err = a.Remember(t.Context(), host.Rule{Pattern: "Edit"})
+	}
+	if err == nil || len(a.Rules()) != maxAnswers {
+		t.Errorf("%d answers are kept: %v", len(a.Rules()), err)
 	}
 }
 

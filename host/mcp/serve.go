@@ -32,8 +32,12 @@ type ServeOptions struct {
 	// Offers gives the prompts and resources of the moment, in the place of those
 	// above: it is asked whenever a client lists them, and when the registry changes.
 	Offers func(context.Context) ([]Prompt, []Resource)
-	// Changed gives a channel that is closed when Offers may give others. Nil:
-	// they change with the registry alone.
+	// Powerless reports a tool of which every use is refused at this moment,
+	// unless a person is asked: it is listed for clients only that can ask one. It
+	// is asked when the registry changes, and when Changed says so. Nil: none is.
+	Powerless func(host.Tool) bool
+	// Changed gives a channel that is closed when Offers or Powerless may say
+	// something else. Nil: they change with the registry alone.
 	Changed func() <-chan struct{}
 	// Secret seals what clients keep for us; servers with the same secret can
 	// stand in for each other. "": of this process alone.
@@ -68,15 +72,19 @@ type Bridge struct {
 	srv    *server.MCPServer
 	seal   seal
 	rounds rounds
-	calls  atomic.Int64
-	stats  stats
-	life   context.Context // until Close
-	stop   context.CancelFunc
-	done   sync.WaitGroup
+	// sessions are those over HTTP of clients from before 2026-07-28.
+	sessions *sealedSessions
+	calls    atomic.Int64
+	stats    stats
+	life     context.Context // until Close
+	stop     context.CancelFunc
+	done     sync.WaitGroup
 
-	changes  changes
-	offering sync.Mutex
-	offered  [2]string // the prompts and resources that clients were offered last
+	changes   changes
+	offering  sync.Mutex
+	offered   [2]string // the prompts and resources that clients were offered last
+	shown     []byte    // the digest of the tools that they were; show's own
+	powerless atomic.Pointer[map[string]bool]
 }
 
 // NewBridge makes a bridge; it follows the registry until Close.
@@ -89,11 +97,14 @@ func newBridge(o ServeOptions, more ...server.ServerOption) *Bridge {
 		b.opt.Shared = new(local)
 	}
 	b.rounds.seal, b.rounds.shared = b.seal, b.opt.Shared
+	b.sessions = &sealedSessions{seal: b.seal, now: time.Now, shared: b.opt.Shared}
 	opts := []server.ServerOption{
 		server.WithToolCapabilities(true), server.WithLogger(quiet), server.WithRecovery(), server.WithLogging(), server.WithElicitation(),
 		server.WithTitle("elfhost"), server.WithDescription("Tools that run in a sandbox, behind one gate"), server.WithInstructions(o.Instructions),
 	}
-	opts = append(opts, b.offers()...)
+	hooks := &server.Hooks{}
+	hooks.AddAfterListTools(b.withhold)
+	opts = append(append(opts, b.offers(hooks)...), server.WithHooks(hooks))
 	b.srv = server.NewMCPServer("elfhost", o.Version, append(opts, more...)...)
 	changed := o.Registry.Changed()
 	offers := b.offersChanged()
@@ -116,6 +127,7 @@ func newBridge(o ServeOptions, more ...server.ServerOption) *Bridge {
 				b.show()
 			case <-offers:
 				offers = b.offersChanged()
+				b.show()
 			}
 			b.offer(ctx)
 		}
@@ -128,49 +140,6 @@ func (b *Bridge) Close() {
 	b.stop()
 	b.rounds.close()
 	b.done.Wait()
-}
-
-// show makes the server's tools those of the registry; clients are told.
-func (b *Bridge) show() {
-	var tools []server.ServerTool
-	for _, t := range b.opt.Registry.All() {
-		if tool, ok := describe(t.Spec()); ok {
-			tools = append(tools, server.ServerTool{Tool: tool, Handler: b.call})
-		}
-	}
-	b.changes.make(listTools, func() { b.srv.SetTools(tools...) })
-}
-
-// describe is a tool as clients see it.
-func describe(s host.Spec) (mcp.Tool, bool) {
-	if s.Defer {
-		return mcp.Tool{}, false
-	}
-	input := s.Input
-	if len(input) == 0 {
-		input = json.RawMessage(`{"type":"object"}`)
-	}
-	t := mcp.Tool{Name: s.Name, Title: s.Title, Description: s.Description, RawInputSchema: input, RawOutputSchema: s.Output, Annotations: annotate(s)}
-	return t, mcp.ValidateParamHeaderAnnotations(&t) == nil
-}
-
-// annotate says what a tool does, from its kind alone: what a foreign server or
-// a module says of itself is not passed on as ours.
-func annotate(s host.Spec) mcp.ToolAnnotation {
-	yes, no := true, false
-	a := mcp.ToolAnnotation{Title: s.Title, ReadOnlyHint: &no, DestructiveHint: &yes, OpenWorldHint: &yes}
-	if s.Origin.Source != host.Builtin && s.Origin.Source != host.Bundled {
-		return a
-	}
-	switch s.Kind {
-	case host.KindRead, host.KindSearch, host.KindThink:
-		a.ReadOnlyHint, a.DestructiveHint, a.OpenWorldHint, a.IdempotentHint = &yes, &no, &no, &yes
-	case host.KindFetch:
-		a.ReadOnlyHint, a.DestructiveHint = &yes, &no
-	case host.KindEdit:
-		a.OpenWorldHint = &no
-	}
-	return a
 }
 
 // request is a tools/call as it is carried out.
@@ -226,7 +195,11 @@ func (b *Bridge) invoke(ctx context.Context, q request) (res abi.Result, refused
 		b.opt.Prepare(&c)
 	}
 	b.stats.running.Add(1)
-	res = b.opt.Registry.Invoke(context.WithValue(ctx, askKey{}, q.peer), c)
+	inner := context.WithValue(ctx, askKey{}, q.peer)
+	if q.peer.memory != nil {
+		inner = host.WithMemory(inner, q.peer.memory)
+	}
+	res = b.opt.Registry.Invoke(inner, c)
 	b.stats.running.Add(-1)
 	steps.flush()
 	outcome := "ok"
@@ -250,7 +223,15 @@ func (b *Bridge) invoke(ctx context.Context, q request) (res abi.Result, refused
 func (b *Bridge) peer(ctx context.Context) *peer {
 	p := &peer{srv: b.srv, elicits: elicits(ctx)}
 	s := server.ClientSessionFromContext(ctx)
-	_, p.alone = s.(*stdioClient)
+	switch s := s.(type) {
+	case nil:
+	case *stdioClient:
+		p.alone = true
+	default:
+		if _, made, err := b.sessions.read(s.SessionID()); err == nil {
+			p.memory = &answers{b.opt.Shared, digest(s.SessionID()), made.Add(sessionLife)}
+		}
+	}
 	if s, ok := s.(server.SessionWithClientInfo); ok && s.GetClientCapabilities().Elicitation != nil {
 		p.elicits = true
 	}

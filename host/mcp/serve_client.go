@@ -33,7 +33,7 @@ type stdioClient struct {
 	info     mcp.Implementation
 	caps     mcp.ClientCapabilities
 	version  string
-	filter   *mcp.SubscriptionFilter
+	had      [lists]int
 	next     int
 	awaiting map[string]chan json.RawMessage
 	over     chan struct{} // closed when its input has ended: it answers nothing any more
@@ -83,21 +83,25 @@ func (c *stdioClient) ProtocolVersion() string {
 	return c.version
 }
 
-func (c *stdioClient) SetSubscriptionFilter(f mcp.SubscriptionFilter) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.filter = &f; f.IsEmpty() {
-		c.filter = nil
-	}
+// SetSubscriptionFilter implements server.SessionWithSubscriptionFilter: each
+// subscription is a listener of its own, with its filter.
+func (c *stdioClient) SetSubscriptionFilter(mcp.SubscriptionFilter) {}
+
+// SubscriptionFilter implements server.SessionWithSubscriptionFilter. A client
+// that did not shake hands, one of 2026-07-28, is told of nothing that it did not
+// subscribe to.
+func (c *stdioClient) SubscriptionFilter() (f mcp.SubscriptionFilter, active bool) {
+	return f, c.ProtocolVersion() == ""
 }
 
-func (c *stdioClient) SubscriptionFilter() (mcp.SubscriptionFilter, bool) {
+// listed notes that the client gets a list as it is now.
+func (c *stdioClient) listed(list, n int) { c.mu.Lock(); c.had[list] = n; c.mu.Unlock() }
+
+// lists are which of each list the client got last; 0: none.
+func (c *stdioClient) lists() [lists]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.filter == nil {
-		return mcp.SubscriptionFilter{}, false
-	}
-	return *c.filter, true
+	return c.had
 }
 
 // RequestElicitation asks the client's person and waits.

@@ -44,14 +44,13 @@ func (b *Bridge) Handler(o HTTPOptions) (http.Handler, error) {
 	if o.Token == "" {
 		return nil, errors.New("an MCP server over HTTP needs a token")
 	}
-	sessions := &sealedSessions{seal: b.seal, now: time.Now, shared: b.opt.Shared}
 	stream := server.NewStreamableHTTPServer(b.srv,
-		server.WithSessionIdManagerResolver(sessions), server.WithStreamableHTTPLogger(quiet), server.WithSessionIdleTTL(idleSession),
+		server.WithSessionIdManagerResolver(b.sessions), server.WithStreamableHTTPLogger(quiet), server.WithSessionIdleTTL(idleSession),
 		server.WithDisableLocalhostProtection(true), // the guard does it, for every address
 		server.WithHeartbeatInterval(30*time.Second),
 	)
 	g := &guard{
-		o: o, b: b, sessions: sessions, next: stream, want: sha256.Sum256([]byte(o.Token)),
+		o: o, b: b, sessions: b.sessions, next: stream, want: sha256.Sum256([]byte(o.Token)),
 		questions: &questions{seal: b.seal, shared: b.opt.Shared, self: rand.Text(), next: stream, b: b},
 		slots:     make(chan struct{}, maxRequests), streams: make(chan struct{}, maxStreams),
 	}
@@ -92,6 +91,7 @@ func (g *guard) authorized(next http.Handler) http.Handler {
 }
 
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("X-Accel-Buffering", "no") // a proxy is to pass each event on at once
 	switch r.Method {
 	case http.MethodPost:
 		g.post(w, r)
@@ -182,13 +182,26 @@ func (g *guard) post(w http.ResponseWriter, r *http.Request) {
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	r.ContentLength = int64(len(body))
 	out := &asking{ResponseWriter: w, q: g.questions, session: id}
-	g.next.ServeHTTP(out, r)
+	if m.method == string(mcp.MethodSubscriptionsListen) {
+		g.listen(out, r, m.id)
+	} else {
+		g.next.ServeHTTP(out, r)
+	}
 	out.end()
 	if m.method == string(mcp.MethodInitialize) {
 		id := w.Header().Get(server.HeaderKeySessionID)
 		g.used(id)
 		g.recent.note(id, func(k *known) { k.queued = true })
 	}
+}
+
+// listen keeps a subscription open.
+func (g *guard) listen(out *asking, r *http.Request, id json.RawMessage) {
+	s := &subscription{asking: out, id: id, changes: &g.b.changes}
+	stop := s.live()
+	g.next.ServeHTTP(s, r)
+	stop()
+	s.end(r.Context())
 }
 
 // offersElicitation reads the params of initialize.
@@ -223,8 +236,8 @@ func (b *Bridge) Listen(ctx context.Context, l net.Listener, o HTTPOptions) erro
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
-	base, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
+	base, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stop(nil)
 	srv := &http.Server{
 		Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		BaseContext: func(net.Listener) context.Context { return base }, ErrorLog: log.New(io.Discard, "", 0),
@@ -239,7 +252,7 @@ func (b *Bridge) Listen(ctx context.Context, l net.Listener, o HTTPOptions) erro
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	// Streams do not end by themselves.
-	timer := time.AfterFunc(time.Second, stop)
+	timer := time.AfterFunc(time.Second, func() { stop(errStopping) })
 	defer timer.Stop()
 	err = srv.Shutdown(grace)
 	if err != nil {

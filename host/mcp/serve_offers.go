@@ -9,8 +9,9 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 )
 
-// offers are the options of a server that has prompts and resources, now or later.
-func (b *Bridge) offers() (opts []server.ServerOption) {
+// offers are the options, and hooks, of a server that has prompts and resources,
+// now or later.
+func (b *Bridge) offers(hooks *server.Hooks) (opts []server.ServerOption) {
 	later := b.opt.Offers != nil
 	if later || len(b.opt.Prompts) > 0 {
 		opts = append(opts, server.WithPromptCapabilities(true))
@@ -19,16 +20,14 @@ func (b *Bridge) offers() (opts []server.ServerOption) {
 		opts = append(opts, server.WithResourceCapabilities(false, true))
 	}
 	if later {
-		hooks := &server.Hooks{}
 		hooks.AddBeforeListPrompts(func(ctx context.Context, _ any, _ *mcp.ListPromptsRequest) { b.offer(ctx) })
 		hooks.AddBeforeListResources(func(ctx context.Context, _ any, _ *mcp.ListResourcesRequest) { b.offer(ctx) })
-		opts = append(opts, server.WithHooks(hooks))
 	}
 	return opts
 }
 
 func (b *Bridge) offersChanged() <-chan struct{} {
-	if b.opt.Changed == nil || b.opt.Offers == nil {
+	if b.opt.Changed == nil {
 		return nil
 	}
 	return b.opt.Changed()

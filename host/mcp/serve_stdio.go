@@ -44,6 +44,8 @@ func (b *Bridge) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 		lead: make(chan struct{}, 1), failed: make(chan error, 1), running: map[string]context.CancelFunc{},
 	}
 	s.turn.pass = s.pass
+	s.input, s.inputEnds = context.WithCancel(ctx)
+	defer s.inputEnds()
 	defer s.turn.stop()
 	c.waits = s.turn.yield
 	go c.announce(ctx)
@@ -55,6 +57,7 @@ func (b *Bridge) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 		err = ctx.Err()
 	case err = <-s.failed:
 		close(c.over)
+		s.inputEnds()
 		timer := time.AfterFunc(lastAnswers, cancel)
 		defer timer.Stop()
 		s.close()
@@ -71,14 +74,16 @@ func (b *Bridge) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 // costs more than many a tool does. Where more requests have come meanwhile, or
 // one takes long, another goroutine reads on beside it.
 type stream struct {
-	b      *Bridge
-	c      *stdioClient
-	ctx    context.Context
-	in     *bufio.Reader
-	lead   chan struct{} // who has it reads
-	failed chan error
-	idle   atomic.Int64 // goroutines that wait for lead
-	turn   turn
+	b         *Bridge
+	c         *stdioClient
+	ctx       context.Context
+	input     context.Context // until the client has ended its input
+	in        *bufio.Reader
+	lead      chan struct{} // who has it reads
+	failed    chan error
+	idle      atomic.Int64 // goroutines that wait for lead
+	inputEnds context.CancelFunc
+	turn      turn
 
 	requests sync.WaitGroup
 	mu       sync.Mutex
@@ -183,7 +188,12 @@ func (s *stream) take(line []byte) (do func(), err error) {
 		var after later
 		defer after.run() // the answer goes first
 		answer, ok := s.b.direct(ctx, s.c, m, &after)
-		if !ok {
+		if list, lists := listed[m.method]; lists {
+			s.c.listed(list, s.b.changes.now(list))
+		}
+		if m.method == string(mcp.MethodSubscriptionsListen) {
+			answer = s.listen(ctx, m, line)
+		} else if !ok {
 			if r := s.b.srv.HandleMessage(ctx, line); r != nil {
 				answer = r
 			}

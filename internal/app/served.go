@@ -52,6 +52,15 @@ func (a *App) As(ctx context.Context, name string) (agents.Definition, error) {
 	return d, nil
 }
 
+// Powerless reports a tool of a plugin that holds none of the rights that it
+// asks for: a person took them back, or the policy gives none. One of --plugin is
+// not meant: who named it is to see what it is refused.
+func (a *App) Powerless(t host.Tool) bool {
+	o := t.Spec().Origin
+	named := func(p pack) bool { return p.folder != "" && p.manifest.Name == o.Name && p.digest == o.Digest }
+	return a.Gate.Powerless(t) && !slices.ContainsFunc(a.packs(), named)
+}
+
 // skillURI is where an MCP client reads a skill.
 const skillURI = "skill://"
 

@@ -20,6 +20,7 @@ import (
 	"github.com/elfhost/elfhost/abi"
 	"github.com/elfhost/elfhost/host"
 	"github.com/elfhost/elfhost/host/mcp"
+	"github.com/elfhost/elfhost/host/policy"
 	"github.com/elfhost/elfhost/internal/app"
 )
 
@@ -73,7 +74,7 @@ func show(t *testing.T, a *app.App, overHTTP bool, opts ...client.ClientOption) 
 	s := &shown{receipts: make(chan abi.Receipt, 10)}
 	s.changed = sync.NewCond(&s.mu)
 	b := mcp.NewBridge(mcp.ServeOptions{
-		Registry: a.Registry, Version: "1", Session: a.Session, Changed: a.OffersChanged,
+		Registry: a.Registry, Version: "1", Session: a.Session, Changed: a.OffersChanged, Powerless: a.Powerless,
 		Offers:  func(ctx context.Context) ([]mcp.Prompt, []mcp.Resource) { return a.Prompts(ctx), a.Resources(ctx) },
 		Prepare: func(c *host.Call) { c.Receipt = func(r abi.Receipt) { s.receipts <- r } },
 	})
@@ -206,8 +207,8 @@ func TestServedGuests(t *testing.T) {
 	}
 }
 
-// What is installed, and what goes again, is told to clients that listen. They
-// see no more than --tools names.
+// What is installed, loses its rights and gets some again, and what goes, is told
+// to clients that listen. They see no more than --tools names.
 func TestServedToolsFollow(t *testing.T) {
 	const changed = "notifications/tools/list_changed"
 	m := newMachine(t)
@@ -234,6 +235,21 @@ func TestServedToolsFollow(t *testing.T) {
 			if got := s.tools(t); !slices.Contains(got, name) {
 				t.Errorf("installed: %q", got)
 			}
+			if gone, err := other.RevokePackage(t.Context(), name, nil); err != nil || len(gone) != 1 {
+				t.Fatalf("%q, %v", gone, err)
+			}
+			s.until(t, changed)
+			if got := s.tools(t); slices.Contains(got, name) {
+				t.Errorf("nobody is there to ask, and what holds nothing is listed: %q", got)
+			}
+			grant := policy.Grant{Cap: abi.NetHTTP, Scope: []string{"https://a.example GET"}}
+			if err := other.Remember(m.paths.ProjectGrants(m.dir), "project", host.Rule{Plugin: name, Grant: &grant}); err != nil {
+				t.Fatal(err)
+			}
+			s.until(t, changed)
+			if got := s.tools(t); !slices.Contains(got, name) {
+				t.Errorf("granted in the project: %q", got)
+			}
 			if err := other.RemovePackage(t.Context(), name); err != nil {
 				t.Fatal(err)
 			}
@@ -248,5 +264,30 @@ func TestServedToolsFollow(t *testing.T) {
 	}
 	if res, err := few.CallTool(t.Context(), plea("Write")); err == nil && !res.IsError {
 		t.Errorf("--tools Read let Write through: %+v", res)
+	}
+}
+
+// A plugin that its author names stays listed, whatever it holds.
+func TestPowerlessPlugins(t *testing.T) {
+	m := newMachine(t)
+	installed, mine := m.folder("store", reporting(false)), m.folder("mine", reporting(false))
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := app.Open(t.Context(), app.Options{Dir: m.dir, Paths: &m.paths, Env: func(string) string { return "" }, Plugins: []string{mine.Location}, Compiler: self})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { a.Close(context.Background()) })
+	m.install(a, installed)
+	if _, err := a.RevokePackage(t.Context(), "store", nil); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"store": true, "mine": false, "Read": false} {
+		x, ok := a.Registry.Get(name)
+		if !ok || a.Powerless(x) != want {
+			t.Errorf("%s: there %v, powerless %v", name, ok, !want)
+		}
 	}
 }
