@@ -146,6 +146,13 @@ func withoutBulk(res abi.Result) abi.Result {
 // checks it against the output schema of a tool that is not our own.
 func (e *entry) structured(res abi.Result) abi.Result {
 	if len(res.Structured) == 0 {
+		// MCP, since 2025-06-18: a tool with an output schema must answer with what
+		// fits it, unless it failed. The official clients refuse such an answer; here
+		// the model sees why, and what the tool said all the same.
+		if e.output != nil && !res.IsError && e.spec.Origin.Source == MCP {
+			return withError(res, fmt.Sprintf("The tool %s declares an output schema, and answered without structured content, which MCP requires then. "+
+				"What it said is above, unchecked; it may have done what it was asked to. Its server has to be mended: the same call would end in the same way.", e.spec.Name))
+		}
 		return res
 	}
 	if !json.Valid(res.Structured) {

@@ -42,7 +42,7 @@ func (t *remote) Call(ctx context.Context, c host.Call) (abi.Result, error) {
 	case conn == nil || errors.Is(err, errUnknown):
 		return abi.Errorf("The tool %s was not called: %v.", c.Tool, err), nil
 	case errors.As(err, &lost):
-		t.l.drop(conn)
+		t.l.drop(conn, lost.why)
 		return abi.Errorf("The MCP server %s ended during the call: %v. The call may have had effects and was not repeated. The next call starts the server again.", t.l.s.Name, err), nil
 	case errors.Is(err, errTimeout):
 		return abi.Errorf("The MCP server %s did not answer within %s. It was told to stop; the call may have had effects.", t.l.s.Name, t.l.s.Timeout), nil

@@ -211,6 +211,29 @@ func TestOutputSchema(t *testing.T) {
 	}
 }
 
+// A tool that promises structured content and gives none has failed, in whole
+// sentences, and with what it said; one that says that it failed need give none.
+func TestOutputSchemaWithoutContent(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tools.json")
+	_ = os.WriteFile(file, []byte(`[{"name":"echo","inputSchema":{"type":"object"},"outputSchema":{"type":"object"}},`+fakeTool("plain")+`]`), 0o600)
+	r := newRig(t, Options{})
+	r.add(t, fakeServer(t, "fake", "plain", "FAKE_TOOLS="+file))
+	r.connect(t, "fake")
+	res := r.call(context.Background(), "mcp__fake__echo", `{"do":"big","n":16}`)
+	if text := res.Text(); !res.IsError || !strings.HasPrefix(text, "0123456789abcde\n") || !strings.Contains(text, "declares an output schema, and answered without structured content") {
+		t.Errorf("%v %s", res.IsError, text)
+	}
+	if res := r.call(context.Background(), "mcp__fake__plain", `{"do":"big","n":16}`); res.IsError {
+		t.Errorf("one without an output schema: %s", res.Text())
+	}
+	if res := r.call(context.Background(), "mcp__fake__echo", `{"do":"refuse"}`); !res.IsError || strings.Contains(res.Text(), "output schema") {
+		t.Errorf("one that failed: %s", res.Text())
+	}
+	if res := r.call(context.Background(), "mcp__fake__echo", `{"do":"kinds"}`); res.IsError {
+		t.Errorf("one that gives it: %s", res.Text())
+	}
+}
+
 func TestM08IsError(t *testing.T) {
 	r := newRig(t, Options{})
 	r.add(t, fakeServer(t, "fake", "plain"))

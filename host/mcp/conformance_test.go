@@ -509,7 +509,7 @@ func TestRealServers(t *testing.T) {
 		{"server-sequential-thinking", "", "sequentialthinking", `{"thought":"one","nextThoughtNeeded":false,"thoughtNumber":1,"totalThoughts":1}`, "thoughtNumber"},
 	} {
 		t.Run(c.pkg+" "+c.tool, func(t *testing.T) {
-			r := newRig(t, Options{Roots: func(context.Context, Server) ([]string, error) { return []string{work}, nil }})
+			r := newRig(t, Options{Roots: func(context.Context, Server, bool) ([]string, error) { return []string{work}, nil }})
 			entry := filepath.Join(root, "node_modules/@modelcontextprotocol", c.pkg, "dist/index.js")
 			args := []string{entry}
 			if c.arg != "" {

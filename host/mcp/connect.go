@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/mark3labs/mcp-go/client"
 	"github.com/mark3labs/mcp-go/client/transport"
@@ -29,6 +31,7 @@ type conn struct {
 	// session says that a server over HTTP knows the connection by a session,
 	// which it may end.
 	session bool
+	ready   atomic.Bool // it has been started
 	began   time.Time
 	gone    chan struct{} // closed when it is lost
 
@@ -36,16 +39,22 @@ type conn struct {
 	answered atomic.Bool   // it has served a call
 	asking   atomic.Int64  // questions of the server that wait
 	turn     chan struct{} // held by the question that is being asked
+	owed     atomic.Bool   // roots that it was not told while it started
 	token    atomic.Int64
 	lose     sync.Once
 	logs     limiter
+	requests limiter // of the server, over streamable HTTP
 
 	mu       sync.Mutex
 	progress map[string]func(progress)
 	calls    []context.Context // that are going on
 	retired  bool              // to be shut when none goes on
+	given    []string          // roots that a person agreed to, for its next question
 	relist   *time.Timer
 	changed  chan struct{} // closed when the list that was announced is taken in
+	since    time.Time     // of the first announcement of this burst
+	due      time.Time     // when the next list may be asked for
+	pace     time.Duration // between lists, while announcements do not end
 }
 
 // connect starts or reaches the server, and shakes hands.
@@ -68,7 +77,7 @@ func (l *link) connect(ctx context.Context) (*conn, error) {
 func (l *link) handshake(ctx context.Context, listen bool) (*conn, error) {
 	c := &conn{
 		l: l, began: time.Now(), gone: make(chan struct{}), progress: map[string]func(progress){},
-		logs: limiter{most: 100, every: 10 * time.Second}, turn: make(chan struct{}, 1),
+		logs: limiter{most: 100, every: 10 * time.Second}, requests: limiter{most: maxFromServer, every: 10 * time.Second}, turn: make(chan struct{}, 1),
 	}
 	t, err := c.transport(ctx, listen)
 	if err != nil {
@@ -114,11 +123,6 @@ func (c *conn) initialize(ctx context.Context) error {
 	}
 	req := mcp.InitializeRequest{}
 	req.Params.ClientInfo = mcp.Implementation{Name: "elfhost", Version: c.l.c.opt.Version}
-	if c.l.c.opt.Roots != nil { // mcp-go would say that changes are announced
-		req.Params.Capabilities.Roots = &struct {
-			ListChanged bool `json:"listChanged,omitempty"`
-		}{}
-	}
 	c.busy.Add(1)
 	res, err := c.rpc.Initialize(ctx, req)
 	c.busy.Add(-1)
@@ -173,6 +177,7 @@ func (c *conn) transport(ctx context.Context, listen bool) (transport.Interface,
 	if s.SSE {
 		return c.sse(hc, below, post)
 	}
+	below.take = c.tooMany
 	opts := []transport.StreamableHTTPCOption{transport.WithHTTPBasicClient(hc), transport.WithHTTPHeaders(s.Headers), transport.WithHTTPLogger(quiet)}
 	if listen {
 		//lint:ignore SA1019 servers before 2026-07-28 tell of new tools on the standing GET stream
@@ -185,6 +190,13 @@ func (c *conn) transport(ctx context.Context, listen bool) (transport.Interface,
 	post.where, post.session = func() string { return s.URL }, t.GetSessionId
 	return &httpTap{t, post, c.l.c.ctx}, nil
 }
+
+// maxFromServer is how many requests a server may make over streamable HTTP in ten
+// seconds. mcp-go answers each as soon as it comes, over a connection of its own.
+const maxFromServer = 200
+
+// tooMany reports whether a message is a request over that. It is not answered.
+func (c *conn) tooMany(message []byte) bool { return asksUs(message) && !c.requests.allow() }
 
 func (c *conn) sse(hc *http.Client, below *tripper, post poster) (transport.Interface, error) {
 	s := c.l.s
@@ -270,8 +282,11 @@ func (c *conn) request(ctx context.Context, do func(context.Context) error) (jso
 	with, s := sent(ctx)
 	err := do(context.WithValue(with, rawKey{}, &raw))
 	c.busy.Add(-1)
-	if raw != nil {
-		return raw, nil // whatever mcp-go made of it
+	if raw != nil { // whatever mcp-go made of it
+		if !utf8.Valid(raw) { // JSON's reader minds that as little as its checks do
+			raw = bytes.ToValidUTF8(raw, []byte("\uFFFD"))
+		}
+		return raw, nil
 	}
 	if err == nil {
 		err = errors.New("it answered nothing")
@@ -302,6 +317,27 @@ func plainly(err error) error {
 	}
 	return err
 }
+
+// maxWords is what is kept of what a server says of a failure.
+const maxWords = 2 << 10
+
+// cleaned is an error that holds a stranger's words, as they may be shown.
+func cleaned(err error) error {
+	text, _ := told("", err.Error(), maxWords)
+	if text == err.Error() {
+		return err
+	}
+	return &saidError{text, err}
+}
+
+// saidError is an error in other words.
+type saidError struct {
+	text string
+	err  error
+}
+
+func (e *saidError) Error() string { return e.text }
+func (e *saidError) Unwrap() error { return e.err }
 
 // lostError is a connection that ended while a request waited.
 type lostError struct{ why error }
@@ -337,7 +373,7 @@ func (l *link) list(ctx context.Context, c *conn) error {
 		case err != nil && (ctx.Err() != nil || c.isLost()): // nothing is known of them
 			return err
 		case err != nil: // they are not worth the tools, and stay as they were
-			l.c.log(l.s.Name, "error", err.Error())
+			l.c.log(l.s.Name, "error", cleaned(err).Error())
 			l.mu.Lock()
 			more = l.prompts
 			l.mu.Unlock()

@@ -118,6 +118,10 @@ func fake(mode string) {
 			switch mode {
 			case "hang":
 				continue
+			case "angry":
+				b, _ := json.Marshal("\x1b[31mno" + strings.Repeat(" no", 1<<20))
+				say(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":%s}}`, q.ID, b)
+				continue
 			case "exit":
 				fmt.Fprintln(os.Stderr, "no database")
 				os.Exit(7)
@@ -222,6 +226,8 @@ func fake(mode string) {
 					say(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%q,"progress":1}}`, q.Params.Meta.Token)
 					time.Sleep(10 * time.Millisecond)
 				}
+			case "latin":
+				answer("{\"content\":[{\"type\":\"text\",\"text\":\"caf\xe9\"}],\"structuredContent\":{\"a\":\"caf\xe9\"}}")
 			case "never":
 				fmt.Fprintln(os.Stderr, "at work")
 			case "twice":

@@ -64,7 +64,7 @@ var errAsking = fmt.Errorf("%d questions of yours are waiting already", maxAskin
 
 // ask has a question of the server answered by f, one after the other, while
 // the time of the calls that are going on stands still. f's context ends with
-// the question's and with the call's that it is asked for.
+// the question's, with the connection, and with the call's that it is asked for.
 func (c *conn) ask(ctx context.Context, f func(context.Context) error) error {
 	if c.asking.Add(1) > maxAsking {
 		c.asking.Add(-1)
@@ -72,6 +72,15 @@ func (c *conn) ask(ctx context.Context, f func(context.Context) error) error {
 	}
 	defer c.asking.Add(-1)
 	defer c.pause()()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-c.gone: // nobody waits for the answer
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	select {
 	case c.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -211,11 +220,7 @@ func (c *conn) ListRoots(ctx context.Context, _ mcp.ListRootsRequest) (*mcp.List
 	if c.l.has(RootsTool) {
 		return out, nil
 	}
-	var dirs []string
-	err := c.ask(ctx, func(ctx context.Context) (err error) {
-		dirs, err = c.l.c.opt.Roots(ctx, c.l.s)
-		return err
-	})
+	dirs, err := c.folders(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -228,6 +233,53 @@ func (c *conn) ListRoots(ctx context.Context, _ mcp.ListRootsRequest) (*mcp.List
 		out.Roots = append(out.Roots, mcp.Root{URI: u.String(), Name: filepath.Base(dir)})
 	}
 	return out, nil
+}
+
+// folders are the roots that the server is told now. While it starts nobody is
+// asked: it may hold its tools back until it is answered, and a person takes
+// longer than the start may. It is told none then, and that they have changed once
+// a person has agreed.
+func (c *conn) folders(ctx context.Context) (dirs []string, err error) {
+	c.mu.Lock()
+	dirs, c.given = c.given, nil
+	c.mu.Unlock()
+	if dirs != nil {
+		return dirs, nil
+	}
+	if !c.ready.Load() {
+		dirs, err = c.l.c.opt.Roots(ctx, c.l.s, false)
+		if !errors.Is(err, ErrPerson) {
+			return dirs, err
+		}
+		if c.owed.Store(true); c.ready.Load() { // it was started meanwhile
+			go c.giveRoots()
+		}
+		return nil, nil
+	}
+	return dirs, c.ask(ctx, func(ctx context.Context) (err error) {
+		dirs, err = c.l.c.opt.Roots(ctx, c.l.s, true)
+		return err
+	})
+}
+
+// giveRoots asks the person for what a server was not told while it started. The
+// answer is for its next question. Since 2026-07-28 it asks anyway.
+func (c *conn) giveRoots() {
+	if !c.owed.CompareAndSwap(true, false) || mcp.IsModernProtocol(c.rpc.ProtocolVersion()) {
+		return
+	}
+	var dirs []string
+	err := c.ask(c.l.c.ctx, func(ctx context.Context) (err error) {
+		dirs, err = c.l.c.opt.Roots(ctx, c.l.s, true)
+		return err
+	})
+	if err != nil || len(dirs) == 0 {
+		return
+	}
+	c.mu.Lock()
+	c.given = dirs
+	c.mu.Unlock()
+	_ = c.rpc.RootListChanges(c.l.c.ctx) // one that is gone needs none
 }
 
 // CreateMessage implements mcp-go's handler.

@@ -42,7 +42,9 @@ type link struct {
 	prompts []json.RawMessage // as the server wrote them
 	reads   bool              // it has resources
 	reader  bool              // the tool that reads them is in the registry
-	asking  string            // digests of the change that a person is being asked about
+	asking  string            // digest of the change that a person was asked about last
+	asked   bool              // and has not answered yet
+	unheard int               // questions in a row that were not answered with a yes
 
 	renewing chan struct{} // held while the log-in is read and renewed
 }
@@ -77,7 +79,7 @@ func (l *link) up(ctx context.Context) (*conn, error) {
 		return l.conn, nil
 	}
 	if l.conn != nil {
-		l.lost(l.conn)
+		l.lost(l.conn, l.conn.why())
 	}
 	if l.attempt == nil {
 		if wait := time.Until(l.retry); wait > 0 {
@@ -128,7 +130,7 @@ func (l *link) try(a *attempt) {
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			err = fmt.Errorf("it was not ready within %s", l.s.Startup)
 		}
-		err = fmt.Errorf("starting the MCP server %q: %w", l.s.Name, err)
+		err = fmt.Errorf("starting the MCP server %q: %w", l.s.Name, cleaned(err))
 	}
 	l.mu.Lock()
 	l.attempt, a.conn, a.err = nil, conn, err
@@ -144,6 +146,8 @@ func (l *link) try(a *attempt) {
 		a.conn, a.err = nil, fmt.Errorf("the MCP server %q has been closed", l.s.Name)
 	default:
 		l.conn, l.err = conn, nil
+		conn.ready.Store(true)
+		go conn.giveRoots()
 	}
 	l.mu.Unlock()
 	close(a.done)
@@ -161,7 +165,7 @@ func (l *link) failed(err error) {
 
 // lost is called with the lock held. A server that ends for the first time in a
 // while is started again at once.
-func (l *link) lost(c *conn) {
+func (l *link) lost(c *conn, why error) {
 	if l.conn != c {
 		return
 	}
@@ -169,19 +173,18 @@ func (l *link) lost(c *conn) {
 	if time.Since(c.began) > steady || c.answered.Load() {
 		l.fails = 0
 	}
-	err := c.why()
 	if l.fails++; l.fails == 1 {
-		l.err = err
+		l.err = why
 		return
 	}
 	l.fails--
-	l.failed(err)
+	l.failed(why)
 }
 
 // drop forgets a connection that turned out to be of no use.
-func (l *link) drop(c *conn) {
+func (l *link) drop(c *conn, why error) {
 	l.mu.Lock()
-	l.lost(c)
+	l.lost(c, why)
 	l.mu.Unlock()
 	go c.shut(context.Background())
 }
@@ -195,9 +198,10 @@ func (l *link) retire(c *conn) {
 		go c.shut(context.Background())
 	}
 	c.mu.Unlock()
+	why := c.why()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.lost(c)
+	l.lost(c, why)
 }
 
 // known reports whether the server's tools are known without starting it.
@@ -372,6 +376,10 @@ func (l *link) restore() {
 // to by whoever added the server; after that, what is new or different is held.
 func (l *link) settle(defs []*definition, refused []string, prompts []json.RawMessage, resources bool) {
 	l.mu.Lock()
+	if l.closed { // a list that came late: nothing is written after the end
+		l.mu.Unlock()
+		return
+	}
 	first := !l.pinned && !l.torn && l.listed == nil
 	l.listed, l.held, l.refused = map[string]bool{}, map[string]*definition{}, refused
 	other := l.reads != resources || !slices.EqualFunc(l.prompts, prompts, func(a, b json.RawMessage) bool { return string(a) == string(b) })
@@ -400,10 +408,7 @@ func (l *link) settle(defs []*definition, refused []string, prompts []json.RawMe
 	}
 	l.keepLast(nil)
 	change := l.change()
-	ask := l.c.opt.Consent != nil && change.Digest != "" && change.Digest != l.asking
-	if ask {
-		l.asking = change.Digest
-	}
+	ask := l.asksAbout(change)
 	l.mu.Unlock()
 	if err != nil {
 		l.c.log(l.s.Name, "error", "what was agreed to could not be kept: "+err.Error())
@@ -454,18 +459,49 @@ func (l *link) change() Change {
 	return ch
 }
 
-func (l *link) consent(ch Change) {
-	ok, err := l.c.opt.Consent(l.c.ctx, ch)
-	if err == nil && ok {
-		err = l.agree(ch)
+// maxUnheard is how often in a row a person is asked about changes of one server
+// without agreeing. One that changes all the time would else wear a no down.
+const maxUnheard = 3
+
+// asksAbout reports whether a person is to be asked about a change now, and notes
+// that it is so. There is one question at a time, and one about each change. It is
+// called with the lock held.
+func (l *link) asksAbout(ch Change) bool {
+	if l.c.opt.Consent == nil || ch.Digest == "" || ch.Digest == l.asking || l.asked || l.unheard >= maxUnheard {
+		return false
 	}
-	if err != nil {
+	l.asking, l.asked = ch.Digest, true
+	return true
+}
+
+// consent asks about a change, and about what the server has made of it
+// meanwhile.
+func (l *link) consent(ch Change) {
+	for again := true; again; {
+		ok, err := l.c.opt.Consent(l.c.ctx, ch)
+		if err == nil && ok {
+			err = l.agree(ch)
+		}
 		l.mu.Lock()
-		if l.asking == ch.Digest {
+		l.asked = false
+		if err != nil && l.asking == ch.Digest {
 			l.asking = "" // ask again at the next change
 		}
+		if l.unheard++; ok && err == nil {
+			l.unheard = 0
+		}
+		over := l.unheard == maxUnheard
+		now := l.change()
+		if again = err == nil && now.Digest != ch.Digest && l.asksAbout(now); again {
+			ch = now
+		}
 		l.mu.Unlock()
-		l.c.log(l.s.Name, "error", err.Error())
+		if err != nil {
+			l.c.log(l.s.Name, "error", err.Error())
+		}
+		if over {
+			l.c.log(l.s.Name, "warning", "it changes its tools again and again; what it changes from now on is held, and nobody is asked, until a person agrees by `elfhost mcp agree "+l.s.Name+"`")
+		}
 	}
 }
 
@@ -479,7 +515,7 @@ func (l *link) agree(ch Change) error {
 	for tool, d := range l.held {
 		l.agreed[tool] = d
 	}
-	l.held, l.asking = map[string]*definition{}, ""
+	l.held, l.asking, l.unheard = map[string]*definition{}, "", 0
 	l.offer()
 	l.keepLast(nil)
 	if err := l.writePins(); err != nil {

@@ -123,8 +123,9 @@ type Options struct {
 	Pins    string
 	Version string // of this program, told to servers
 	// Roots gives the folders that a server is told which asks for them; none is
-	// an answer. It is called at each question. Nil: not offered to servers.
-	Roots func(context.Context, Server) ([]string, error)
+	// an answer. It is called at each question. Where only a person can decide, and
+	// ask is false, it gives ErrPerson at once. Nil: not offered to servers.
+	Roots func(ctx context.Context, s Server, ask bool) ([]string, error)
 	// Consent is asked before definitions that are new or changed since they
 	// were agreed to are offered. Nil: they stay held.
 	Consent func(context.Context, Change) (bool, error)
@@ -270,6 +271,9 @@ func (c *Client) Agree(ch Change) error {
 	}
 	return l.agree(ch)
 }
+
+// ErrPerson is an answer that only a person can give.
+var ErrPerson = errors.New("a person has to be asked")
 
 // ErrChanged is what was to be agreed to not being what a server has now.
 var ErrChanged = errors.New("the server has changed its tools again since they were shown")

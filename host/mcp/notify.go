@@ -11,6 +11,8 @@ import (
 
 const (
 	quietPeriod = 80 * time.Millisecond // announcements in a burst are one
+	longBurst   = time.Second           // that does not end
+	slowest     = 10 * time.Second      // between lists of a server that announces all the time
 	relistTime  = 10 * time.Second
 	settleTime  = 2 * time.Second // that a finished call waits for an announced list
 )
@@ -72,16 +74,20 @@ func (c *conn) notified(n mcp.JSONRPCNotification) {
 	}
 }
 
-// announce takes the list in anew, once for a burst of announcements.
+// announce takes the list in anew, once for a burst of announcements, and ever
+// more seldom while they do not end.
 func (c *conn) announce() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	now := time.Now()
 	if c.changed != nil {
-		c.relist.Reset(quietPeriod)
+		if now.Sub(c.since) < longBurst {
+			c.relist.Reset(max(quietPeriod, c.due.Sub(now)))
+		}
 		return
 	}
-	c.changed = make(chan struct{})
-	c.relist = time.AfterFunc(quietPeriod, func() {
+	c.changed, c.since = make(chan struct{}), now
+	c.relist = time.AfterFunc(max(quietPeriod, c.due.Sub(now)), func() {
 		c.mu.Lock()
 		done := c.changed
 		c.changed = nil
@@ -91,7 +97,20 @@ func (c *conn) announce() {
 		}
 		defer close(done)
 		c.listAgain()
+		c.slow()
 	})
+}
+
+// slow notes that a list was taken in: the next one waits twice as long as this
+// one did, until it was quiet for a while.
+func (c *conn) slow() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	if c.pace = max(quietPeriod, min(2*c.pace, slowest)); now.Sub(c.due) > slowest {
+		c.pace = quietPeriod
+	}
+	c.due = now.Add(c.pace)
 }
 
 func (c *conn) listAgain() {
@@ -101,7 +120,7 @@ func (c *conn) listAgain() {
 	ctx, cancel := context.WithTimeout(c.l.c.ctx, relistTime)
 	defer cancel()
 	if err := c.l.list(ctx, c); err != nil && c.l.c.ctx.Err() == nil && !c.isLost() {
-		c.l.c.log(c.l.s.Name, "error", "its tools could not be listed again: "+err.Error())
+		c.l.c.log(c.l.s.Name, "error", "its tools could not be listed again: "+cleaned(err).Error())
 	}
 }
 

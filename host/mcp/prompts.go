@@ -101,22 +101,32 @@ func (l *link) prompt(ctx context.Context, name string, args map[string]string) 
 	return out, nil
 }
 
+// typable reports whether a name can be shown on a line as it is.
+func typable(name string) bool {
+	seen, hidden := clean(name)
+	return name != "" && len(name) <= 100 && hidden == 0 && !strings.ContainsAny(seen, "\n\t")
+}
+
 // prompts reads a listing; what has no name is left out.
 func prompts(server string, raws []json.RawMessage) (out []ServerPrompt) {
+	type argument struct {
+		Name        string `json:"name"`
+		Description string `json:"description"`
+		Required    bool   `json:"required"`
+	}
 	seen := map[string]bool{}
 	for _, raw := range raws {
 		var p struct {
-			Name        string `json:"name"`
-			Title       string `json:"title"`
-			Description string `json:"description"`
-			Arguments   []struct {
-				Name        string `json:"name"`
-				Description string `json:"description"`
-				Required    bool   `json:"required"`
-			} `json:"arguments"`
+			Name        string     `json:"name"`
+			Title       string     `json:"title"`
+			Description string     `json:"description"`
+			Arguments   []argument `json:"arguments"`
 		}
 		if json.Unmarshal(raw, &p) != nil || p.Name == "" || len(p.Name) > 256 || len(p.Arguments) > maxPromptArgs {
 			continue
+		}
+		if slices.ContainsFunc(p.Arguments, func(a argument) bool { return !typable(a.Name) }) {
+			continue // a person could not see what is asked for
 		}
 		if p.Description == "" {
 			p.Description = p.Title

@@ -41,11 +41,7 @@ func (t *sseTap) SetRequestHandler(h transport.RequestHandler) {
 // take answers a message if it is a request. mcp-go would take one whose id
 // equals that of a request of ours for its answer.
 func (t *sseTap) take(data []byte) bool {
-	var m struct {
-		ID     json.RawMessage `json:"id"`
-		Method *string         `json:"method"`
-	}
-	if json.Unmarshal(data, &m) != nil || m.Method == nil || len(m.ID) == 0 || string(m.ID) == "null" {
+	if !asksUs(data) {
 		return false
 	}
 	var q transport.JSONRPCRequest
@@ -64,6 +60,15 @@ func (t *sseTap) take(data []byte) bool {
 		t.serve(q)
 	}()
 	return true
+}
+
+// asksUs reports whether a message of a server is a request.
+func asksUs(data []byte) bool {
+	var m struct {
+		ID     json.RawMessage `json:"id"`
+		Method *string         `json:"method"`
+	}
+	return json.Unmarshal(data, &m) == nil && m.Method != nil && len(m.ID) > 0 && string(m.ID) != "null"
 }
 
 func (t *sseTap) serve(q transport.JSONRPCRequest) {

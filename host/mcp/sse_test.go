@@ -153,7 +153,7 @@ func TestSSEAsks(t *testing.T) {
 			return Reply{Accept: true, Content: map[string]any{"name": "Ada"}}, nil
 		},
 		Sample: func(context.Context, Sampling) (Sampled, error) { return Sampled{Text: "sampled", Model: "m"}, nil },
-		Roots:  func(context.Context, Server) ([]string, error) { return []string{"/the/root"}, nil },
+		Roots:  func(context.Context, Server, bool) ([]string, error) { return []string{"/the/root"}, nil },
 	})
 	r.add(t, reached(t, Server{Name: "old", URL: o.start(), SSE: true}))
 	r.connect(t, "old")
@@ -163,8 +163,8 @@ func TestSSEAsks(t *testing.T) {
 		{"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"message":"who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}},
 		{"jsonrpc":"2.0","id":"s","method":"sampling/createMessage","params":{"messages":[{"role":"user","content":{"type":"text","text":"hi"}}],"maxTokens":9}},
 		{"jsonrpc":"2.0","id":"x","method":"no/such"}]}`)
-	if !strings.Contains(o.hello, `"roots":{}`) {
-		t.Errorf("changes of the roots are promised, which nobody announces: %s", o.hello)
+	if !strings.Contains(o.hello, `"roots":{"listChanged":true}`) {
+		t.Errorf("roots that a person gives later are not announced: %s", o.hello)
 	}
 	for _, part := range []string{"/the/root", "Ada", "sampled", `{}`, `"x" {"code":-32601`} {
 		if !strings.Contains(got, part) {

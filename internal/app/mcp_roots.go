@@ -16,7 +16,9 @@ import (
 // gate like others, so that rules about it can be written and remembered. A
 // program that was started in the folder, or with it as an argument, knows it
 // by that; a rule may deny it or have it asked about all the same.
-func (a *App) roots(ctx context.Context, s mcp.Server) ([]string, error) {
+//
+// Without ask, what a person would have to be asked is mcp.ErrPerson.
+func (a *App) roots(ctx context.Context, s mcp.Server, ask bool) ([]string, error) {
 	args, err := json.Marshal(map[string][]string{"folders": {a.Dir}})
 	if err != nil {
 		return nil, err
@@ -29,10 +31,24 @@ func (a *App) roots(ctx context.Context, s mcp.Server) ([]string, error) {
 	if rule := policy.Judge(a.Policy.Rules(), spec.Name, policy.Subject{}); rule.Rule == "" && rule.Effect == policy.Ask && a.knows(s) {
 		err = a.record(host.Verdict{Call: call, Origin: spec.Origin, Allowed: true, By: "grants", Reason: "it was started with the folder"})
 	} else {
-		err = a.Gate.Check(ctx, spec, call)
+		gate := a.Gate
+		if !ask {
+			gate = gate.Child(gate.Current())
+			gate.Approver = nil
+			gate.Audit = func(v host.Verdict) error {
+				if !v.Allowed && v.By == "nobody" { // it is not decided yet
+					return nil
+				}
+				return a.record(v)
+			}
+		}
+		err = gate.Check(ctx, spec, call)
 	}
 	var no *host.Denied
 	if errors.As(err, &no) && ctx.Err() == nil {
+		if !ask && no.Layer == "nobody" && a.opt.Approver != nil {
+			return nil, mcp.ErrPerson
+		}
 		return nil, nil // which tells nothing, also not that somebody refused
 	}
 	if err != nil {

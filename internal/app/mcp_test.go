@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -191,7 +192,7 @@ func TestRootsThroughTheGate(t *testing.T) {
 	}
 	told := func(a *App, s mcp.Server) bool {
 		t.Helper()
-		dirs, err := a.roots(context.Background(), s)
+		dirs, err := a.roots(context.Background(), s, true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -262,6 +263,43 @@ func TestWishesThroughTheRules(t *testing.T) {
 	}
 	if _, err := a.sample(context.Background(), mcp.Sampling{Server: "near"}); err == nil || err.Error() == "the person refused" {
 		t.Errorf("a rule about questions counts for the model: %v", err) // no model is configured here
+	}
+}
+
+// Without a question a server is told what the rules already say; what a person
+// has to decide is said to be so, and leaves no trace.
+func TestRootsWithoutAQuestion(t *testing.T) {
+	home, dir := t.TempDir(), t.TempDir()
+	by := &answerer{answer: host.Answer{Allow: true, Scope: host.Session}}
+	open := func(o Options) *App {
+		t.Helper()
+		o.Dir, o.Env = dir, func(n string) string { return map[string]string{"ELFHOST_HOME": home}[n] }
+		a, err := Open(context.Background(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = a.Close(context.Background()) })
+		return a
+	}
+	a := open(Options{Approver: by})
+	web := mcp.Server{Name: "web", URL: "https://example.test/mcp"}
+	if dirs, err := a.roots(context.Background(), web, false); !errors.Is(err, mcp.ErrPerson) || dirs != nil || len(by.asked) != 0 {
+		t.Errorf("%q, %v, asked %d times", dirs, err, len(by.asked))
+	}
+	if dirs, err := a.roots(context.Background(), mcp.Server{Name: "near", Command: "x", Dir: a.Dir}, false); err != nil || len(dirs) != 1 {
+		t.Errorf("one that knows the folder: %q, %v", dirs, err)
+	}
+	if dirs, err := a.roots(context.Background(), web, true); err != nil || len(dirs) != 1 || len(by.asked) != 1 {
+		t.Errorf("%q, %v, asked %d times", dirs, err, len(by.asked))
+	}
+	if dirs, err := a.roots(context.Background(), web, false); err != nil || len(dirs) != 1 || len(by.asked) != 1 {
+		t.Errorf("what was remembered: %q, %v, asked %d times", dirs, err, len(by.asked))
+	}
+	if dirs, err := open(Options{}).roots(context.Background(), web, false); err != nil || dirs != nil {
+		t.Errorf("where nobody can be asked: %q, %v", dirs, err)
+	}
+	if dirs, err := open(Options{Mode: host.ModeAuto, Approver: by}).roots(context.Background(), web, false); err != nil || len(dirs) != 1 {
+		t.Errorf("in mode auto: %q, %v", dirs, err)
 	}
 }
 
