@@ -220,7 +220,7 @@ func (o *outbox) Write(b []byte) (int, error) {
 		return len(b), nil // nobody reads it any more; the reader's end tells
 	}
 	if o.buf.Len() > 0 && o.buf.Len()+len(b) > maxUnread {
-		if answers(b) { // it does not read them: mcp-go would put each on standard error
+		if isAnswer(b) { // it does not read them: mcp-go would put each on standard error
 			return len(b), nil
 		}
 		return 0, fmt.Errorf("the server does not read its input: %d bytes wait", o.buf.Len())
@@ -229,8 +229,8 @@ func (o *outbox) Write(b []byte) (int, error) {
 	return o.buf.Write(b)
 }
 
-// answers reports whether a message is an answer to a request of the server.
-func answers(b []byte) bool {
+// isAnswer reports whether a message is an answer to a request of the server.
+func isAnswer(b []byte) bool {
 	var m struct {
 		Method *string `json:"method"`
 	}
