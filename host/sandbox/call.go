@@ -216,8 +216,8 @@ func (e *HostError) Error() string {
 
 // host runs a host function for the guest: counted, recorded, and stopped at
 // the limits. types are those of the parameters on the stack.
-func (c *call) host(name string, mod api.Module, stack []uint64, types []api.ValueType, f func(m wasi.Memory)) {
-	c.counted(name, func() {
+func (c *call) host(name string, waits bool, mod api.Module, stack []uint64, types []api.ValueType, f func(m wasi.Memory)) {
+	c.counted(name, waits, func() {
 		if c.tape == nil {
 			f(wasi.MemoryOf(mod, nil))
 		} else {
@@ -226,8 +226,9 @@ func (c *call) host(name string, mod api.Module, stack []uint64, types []api.Val
 	})
 }
 
-// counted runs a host function within the limits of the call.
-func (c *call) counted(name string, f func()) {
+// counted runs a host function within the limits of the call. waits says that it
+// may wait for something, which only a timer can end.
+func (c *call) counted(name string, waits bool, f func()) {
 	defer contain(name)
 	if c.hostCalls++; c.limits.HostCalls > 0 && c.hostCalls > c.limits.HostCalls {
 		panic(&LimitError{limitHostCalls, fmt.Sprint(c.limits.HostCalls)})
@@ -236,22 +237,13 @@ func (c *call) counted(name string, f func()) {
 		c.receipt.HostCalls = map[string]int{}
 	}
 	c.receipt.HostCalls[name]++
-	if !instant(name) {
+	if waits {
 		c.watch.arm()
 	}
 	begin := time.Now()
 	f()
 	c.outside += time.Since(begin)
 	c.check()
-}
-
-// instant says that a host function waits for nothing.
-func instant(name string) bool {
-	switch name {
-	case wasi.ModuleName + ".clock_time_get", "elf:io.take", "elf:io.error":
-		return true
-	}
-	return false
 }
 
 // check ends a guest whose time is over or whose caller has gone, and gives

@@ -241,7 +241,7 @@ func foreignFunc(f *Func) api.GoModuleFunc {
 	}
 	return func(ctx context.Context, mod api.Module, stack []uint64) {
 		c := callOf(ctx)
-		c.counted(full, func() { f.Run(ctx, c.guest(mod), stack) })
+		c.counted(full, true, func() { f.Run(ctx, c.guest(mod), stack) })
 	}
 }
 

@@ -112,7 +112,7 @@ func hostModules(ctx context.Context, rt wazero.Runtime, format *Format) error {
 	w := rt.NewHostModuleBuilder(wasi.ModuleName)
 	wasi.Export(w, func(ctx context.Context, mod api.Module, f *wasi.Func, stack []uint64) {
 		c := callOf(ctx)
-		c.host(f.Full, mod, stack, f.Params(), func(m wasi.Memory) { f.Call(ctx, c.sys, m, stack) })
+		c.host(f.Full, f.Waits(c.sys, stack), mod, stack, f.Params(), func(m wasi.Memory) { f.Call(ctx, c.sys, m, stack) })
 	})
 	builders[wasi.ModuleName] = w
 	for name, b := range builders {
@@ -129,16 +129,16 @@ func elfModules(add func(module, name string, params []api.ValueType, f api.GoMo
 		full := o.module + "." + o.name
 		add(o.module, o.name, opParams, func(ctx context.Context, mod api.Module, stack []uint64) {
 			c := callOf(ctx)
-			c.host(full, mod, stack, opParams, func(m wasi.Memory) { stack[0] = c.serve(ctx, o, m, stack) })
+			c.host(full, true, mod, stack, opParams, func(m wasi.Memory) { stack[0] = c.serve(ctx, o, m, stack) })
 		})
 	}
 	add(abi.ModuleIO, "take", opParams, func(ctx context.Context, mod api.Module, stack []uint64) {
 		c := callOf(ctx)
-		c.host("elf:io.take", mod, stack, opParams, func(m wasi.Memory) { stack[0] = c.take(m, uint32(stack[0]), uint32(stack[1])) })
+		c.host("elf:io.take", false, mod, stack, opParams, func(m wasi.Memory) { stack[0] = c.take(m, uint32(stack[0]), uint32(stack[1])) })
 	})
 	add(abi.ModuleIO, "error", nil, func(ctx context.Context, mod api.Module, stack []uint64) {
 		c := callOf(ctx)
-		c.host("elf:io.error", mod, stack, nil, func(wasi.Memory) {
+		c.host("elf:io.error", false, mod, stack, nil, func(wasi.Memory) {
 			c.put([]byte(c.lastErr))
 			stack[0] = uint64(len(c.lastErr))
 		})

@@ -44,6 +44,21 @@ func (f *Func) Call(ctx context.Context, s *System, m Memory, stack []uint64) {
 	}
 }
 
+// Waits reports whether a call with these parameters may wait for something. The
+// others work on the guest's memory and on what the System holds; a stream of
+// the host's takes no context, so that nothing could end a wait for it.
+func (f *Func) Waits(s *System, stack []uint64) bool {
+	switch f.Name {
+	case "args_get", "args_sizes_get", "environ_get", "environ_sizes_get", "clock_res_get", "clock_time_get",
+		"fd_fdstat_get", "fd_prestat_get", "fd_prestat_dir_name", "sched_yield", "proc_exit":
+		return false
+	case "fd_write":
+		d := s.at(stack[0])
+		return d != nil && d.stream < 0
+	}
+	return true
+}
+
 // Params are the types of the parameters. They are not to be changed.
 func (f *Func) Params() []api.ValueType { return f.params }
 

@@ -280,6 +280,25 @@ func TestExit(t *testing.T) {
 	b.call("proc_exit", 7)
 }
 
+// TestWaits: what may block is ended by a timer, whatever number a guest gives it.
+func TestWaits(t *testing.T) {
+	b := newBench(t, wasi.Config{Files: map[string][]byte{"/a": []byte("x")}, Paths: map[string]string{"/": "/ws"}})
+	waits := func(name string, p ...uint64) bool { return b.fn[name].Waits(b.sys, append(p, 0, 0, 0, 0)) }
+	no, fd := b.open("a")
+	if no != 0 {
+		t.Fatalf("errno %d", no)
+	}
+	if waits("args_get") || waits("fd_write", 1) || waits("fd_write", 99) {
+		t.Error("what waits for nothing has a timer")
+	}
+	b.want(0, "fd_renumber", fd, 1)
+	for _, name := range []string{"fd_write", "fd_read", "poll_oneoff", "path_open", "fd_readdir", "random_get"} {
+		if !waits(name, 1) {
+			t.Errorf("%s has no timer", name)
+		}
+	}
+}
+
 // TestTap: what a function writes is told, and nothing else changes.
 func TestTap(t *testing.T) {
 	b := newBench(t, wasi.Config{Rand: bytes.NewReader(bytes.Repeat([]byte{7}, 64))})
