@@ -130,8 +130,10 @@ func TestAWindowThatIsNotToBeHad(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if l.Compact.Ask(t.Context()) != 0 || l.Compact.Ask(t.Context()) != 0 || lists.Load() != 1 {
-			t.Errorf("%d requests", lists.Load())
+		for range 2 { // the second one is not asked again
+			if got := l.Compact.Ask(t.Context()); got != 0 || lists.Load() != 1 {
+				t.Errorf("%d tokens, %d requests", got, lists.Load())
+			}
 		}
 	}
 }
