@@ -19,54 +19,13 @@ import (
 	"github.com/elfhost/elfhost/internal/config"
 )
 
-// provider is a built-in MCP server: tools of this process, which may also be
-// called by the names that the server's would have. Its tools are those that
-// an earlier step registered under their plain names; a session in which one
-// is not registered does not have it here either.
-type provider struct {
-	name     string
-	eligible func(*App) bool // nil: in every session
-	tools    []string
-}
-
-// providers is the table of built-in MCP servers. To add one, register its
-// tools in a step of tools.go and add a line here; names that are safe under
-// their plain names need a line in host/tables.go as well.
-var providers = []provider{
-	{name: "search", tools: []string{"search", "rg", "file_outline"}},
-	{name: "skills", tools: []string{"list_skills", "read_skill"}},
-}
-
-// alias is a tool under another name. It is called, not offered.
-type alias struct {
-	host.Tool
-	name string
-}
-
-func (t alias) Spec() host.Spec {
-	s := t.Tool.Spec()
-	s.Name, s.Defer = t.name, true
-	return s
-}
-
-// mcpTools makes the built-in servers' names known, and those servers' that
-// the person configured or trusts. Nothing is started.
-func mcpTools(_ context.Context, a *App) ([]host.Tool, error) {
+// mcpTools makes the built-in servers' tools, and those servers' that the
+// person configured or trusts. Nothing is started.
+func mcpTools(ctx context.Context, a *App) ([]host.Tool, error) {
 	if err := a.openMCP(); err != nil {
 		return nil, err
 	}
-	var out []host.Tool
-	for _, p := range providers {
-		if p.eligible != nil && !p.eligible(a) {
-			continue
-		}
-		for _, name := range p.tools {
-			if t, ok := a.all.Get(name); ok {
-				out = append(out, alias{t, mcp.Name(p.name, name)})
-			}
-		}
-	}
-	return out, nil
+	return a.provided(ctx, providers)
 }
 
 // mcpOptions are those of a client whose tools go into a registry.
