@@ -161,7 +161,7 @@ func (g *Gate) decide(ctx context.Context, s Spec, c Call, v *Verdict) *Denied {
 		return g.askCall(ctx, s, c, ruling, v)
 	case g.Unconfined && s.Kind == KindExecute && s.Origin.Source == Builtin:
 		return g.askEach(ctx, s, c, ruling, v)
-	case Safe(s):
+	case s.Safe():
 		v.By = "safe"
 		return nil
 	case ruling.Effect == policy.Allow:

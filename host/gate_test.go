@@ -28,7 +28,7 @@ func TestTables(t *testing.T) {
 		"mcp__skills__list_skills": Builtin, "mcp__skills__read_skill": Builtin,
 	} {
 		for _, from := range []Source{Builtin, Bundled, Plugin, MCP} {
-			if got := Safe(Spec{Name: name, Origin: Origin{Source: from}}); got != (from == src) {
+			if got := (Spec{Name: name, Origin: Origin{Source: from}}).Safe(); got != (from == src) {
 				t.Errorf("Safe(%s from %s) = %v", name, from, got)
 			}
 		}
@@ -37,7 +37,7 @@ func TestTables(t *testing.T) {
 		t.Errorf("the tables have %d, %d and %d entries", len(safe), len(edits), len(inheritable))
 	}
 	for _, name := range []string{"Bash", "Shell", "Write", "Edit", "spawn_agent", "Subagent", "skillhub_install", "slash_command", "SessionsSpawn", "SessionsSend", "mcp__a__Read", "read"} {
-		if Safe(Spec{Name: name, Origin: Origin{Source: Builtin}}) {
+		if (Spec{Name: name, Origin: Origin{Source: Builtin}}).Safe() {
 			t.Errorf("%s is safe", name)
 		}
 	}

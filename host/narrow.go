@@ -42,7 +42,7 @@ func (g *Gate) Offers(s Spec) bool {
 // without a question, whatever its arguments: what somebody else does in the
 // tool's place, out of the gate's sight, may then be left to them.
 func (g *Gate) Unasked(s Spec) bool {
-	if !Safe(s) || !g.Offers(s) {
+	if !s.Safe() || !g.Offers(s) {
 		return false
 	}
 	rules, left := g.rules(s)

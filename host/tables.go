@@ -68,7 +68,7 @@ func ReservedPackage(name string) bool {
 const spawner = "spawn_agent"
 
 // Safe reports whether a tool is in the safe set: never asked about.
-func Safe(s Spec) bool {
+func (s Spec) Safe() bool {
 	src, ok := safe[s.Name]
 	return ok && src == s.Origin.Source
 }
@@ -100,7 +100,7 @@ func impostor(s Spec) bool {
 // Offers reports whether a registry in mode m shows the tool at all; use it
 // with Filter. The gate says the same at each call.
 func (m Mode) Offers(s Spec) bool {
-	return m != ModePlan || Safe(s) || s.Name == spawner && s.Origin.Source == Builtin
+	return m != ModePlan || s.Safe() || s.Name == spawner && s.Origin.Source == Builtin
 }
 
 // looseness orders the modes; an unknown one is the tightest.

@@ -238,7 +238,7 @@ func TestWhoIsAskedAboutSessions(t *testing.T) {
 		if !ok {
 			t.Fatal(name)
 		}
-		got += fmt.Sprintf("%s %v\n", name, host.Safe(s))
+		got += fmt.Sprintf("%s %v\n", name, s.Safe())
 	}
 	if want := "SessionsSpawn false\nSessionsList true\nSessionsSend false\nSessionsHistory true\nSessionsYield true\n"; got != want {
 		t.Error(got)

@@ -239,7 +239,7 @@ func (f *runFlags) verdict(o outcome, err error, w *watch) error {
 	}
 	switch {
 	case err != nil:
-		return app.ModelFault(err)
+		return err
 	case o.Stop != agent.StopEnd && o.Stop != agent.StopYield:
 		return fault.New("E1103", hint, "%s", o.Stop.Words())
 	}

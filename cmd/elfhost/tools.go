@@ -77,7 +77,7 @@ func rowOf(sp host.Spec) listed {
 	if sp.Origin.Name != "" {
 		o += " " + sp.Origin.Name
 	}
-	return listed{sp.Name, o, sp.Kind, !host.Safe(sp), sp.Description, sp.Input}
+	return listed{sp.Name, o, sp.Kind, !sp.Safe(), sp.Description, sp.Input}
 }
 
 func listTools(s streams, r *host.Registry, asJSON bool) error {

@@ -104,7 +104,7 @@ func TestMC03Shadowing(t *testing.T) {
 		if !strings.HasPrefix(n, "mcp__b__") {
 			t.Errorf("a tool of b is called %q", n)
 		}
-		if s, _ := r.reg.Spec(n); s.Origin.Name != "b" || host.Safe(s) {
+		if s, _ := r.reg.Spec(n); s.Origin.Name != "b" || s.Safe() {
 			t.Errorf("%q has origin %+v", n, s.Origin)
 		}
 	}

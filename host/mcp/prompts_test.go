@@ -165,7 +165,7 @@ func TestResourcesOfAServer(t *testing.T) {
 	r.add(t, showing(t))
 	r.connect(t, "web")
 	const name = "mcp__web__read_resource"
-	if s, ok := r.reg.Spec(name); !ok || s.Origin.Source != host.MCP || host.Safe(s) {
+	if s, ok := r.reg.Spec(name); !ok || s.Origin.Source != host.MCP || s.Safe() {
 		t.Fatalf("%+v", s)
 	}
 	if got := r.do(t, name, `{}`); !strings.Contains(got, "note://one · text/plain · one · The first") {

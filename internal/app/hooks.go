@@ -101,7 +101,7 @@ func (a *App) hooked(ctx context.Context, prompt []abi.Content, run func([]abi.C
 		a.ended(ctx, done)
 		after(done)
 		if done.Kind == agent.KindDone {
-			yield(done, SessionFault(failed))
+			yield(done, modelFault(failed))
 		}
 	}
 }

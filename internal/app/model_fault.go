@@ -22,9 +22,9 @@ var modelHints = map[model.Code]string{
 	model.ErrTooLarge:    "ask for less at once",
 }
 
-// ModelFault gives the error of a run that a model ended its code, and a hint.
+// modelFault gives the error of a run that a model ended its code, and a hint.
 // Others keep what they have.
-func ModelFault(err error) error {
+func modelFault(err error) error {
 	err = SessionFault(err)
 	var has *fault.Error
 	if err == nil || errors.As(err, &has) {

@@ -1,4 +1,4 @@
-package app_test
+package app
 
 import (
 	"errors"
@@ -9,7 +9,6 @@ import (
 	"github.com/elfhost/elfhost/host/agent"
 	"github.com/elfhost/elfhost/host/archive"
 	"github.com/elfhost/elfhost/host/model"
-	"github.com/elfhost/elfhost/internal/app"
 	"github.com/elfhost/elfhost/internal/fault"
 )
 
@@ -32,11 +31,11 @@ func TestModelFaults(t *testing.T) {
 		{errors.New("z"), "E1103", ""},
 	} {
 		var f *fault.Error
-		if err := app.ModelFault(c.err); !errors.As(err, &f) || f.Code != c.code || !strings.Contains(f.Hint, c.hint) || !errors.Is(err, c.err) {
+		if err := modelFault(c.err); !errors.As(err, &f) || f.Code != c.code || !strings.Contains(f.Hint, c.hint) || !errors.Is(err, c.err) {
 			t.Errorf("%v: %+v", c.err, f)
 		}
 	}
-	if err := app.ModelFault(nil); err != nil {
+	if err := modelFault(nil); err != nil {
 		t.Error(err)
 	}
 }

@@ -200,7 +200,7 @@ func (c *chat) tools(context.Context, string) error {
 	for _, t := range c.app.Registry.All() {
 		s := t.Spec()
 		asks := "asks"
-		if mode := gate.Current(); host.Safe(s) || mode == host.ModeAuto || mode == host.ModeAcceptEdits && s.Kind == host.KindEdit {
+		if mode := gate.Current(); s.Safe() || mode == host.ModeAuto || mode == host.ModeAcceptEdits && s.Kind == host.KindEdit {
 			asks = "free"
 		}
 		if !gate.Offers(s) {

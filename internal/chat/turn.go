@@ -272,7 +272,7 @@ func (v *view) done(e agent.Event, err error) {
 	say := func(text string) { s.printf("%s\n", v.style().Yellow(s.told(text))) }
 	switch {
 	case err != nil:
-		v.chat.complain(app.ModelFault(err))
+		v.chat.complain(err)
 	case e.Stop == agent.StopYield:
 		s.printf("%s\n", term.Lines(e.Text))
 	case e.Stop != agent.StopEnd:

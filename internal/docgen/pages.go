@@ -77,7 +77,7 @@ type schemaDoc struct {
 
 func (st *stage) page(b *bytes.Buffer, s host.Spec) error {
 	asks := "asks"
-	if host.Safe(s) {
+	if s.Safe() {
 		asks = "free"
 	}
 	origin := string(s.Origin.Source)
