@@ -61,7 +61,7 @@ func (s *stream) listen(ctx context.Context, m message, line []byte) any {
 	over, told := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(told)
-		l.pass(s.b, over)
+		l.pass(ctx, s.b, over)
 	}()
 	answer := s.b.srv.HandleMessage(s.b.srv.WithContext(ctx, l), line)
 	s.b.srv.UnregisterSession(context.WithoutCancel(ctx), l.SessionID())
@@ -70,18 +70,23 @@ func (s *stream) listen(ctx context.Context, m message, line []byte) any {
 	return answer
 }
 
-// pass writes what comes for a listener until over is closed. Behind the
-// acknowledgement, which is the first, goes what its client has missed.
-func (l *listener) pass(b *Bridge, over <-chan struct{}) {
+// pass writes what comes for a listener until over is closed, and nothing more
+// once ctx has ended. Behind the acknowledgement, which is the first, goes what
+// its client has missed.
+func (l *listener) pass(ctx context.Context, b *Bridge, over <-chan struct{}) {
 	acknowledged := false
 	tell := func(n mcp.JSONRPCNotification) {
-		_ = l.write(tagged(n, l.id))
-		if acknowledged {
+		if ctx.Err() != nil {
 			return
 		}
-		acknowledged = true
-		filter, _ := l.SubscriptionFilter()
-		for _, method := range wanted(filter, b.changes.missed(l.lists(), time.Now())) {
+		var missed []string
+		if !acknowledged { // what changes from here on comes by itself
+			acknowledged = true
+			filter, _ := l.SubscriptionFilter()
+			missed = wanted(filter, b.changes.missed(l.lists(), time.Now()))
+		}
+		_ = l.write(tagged(n, l.id))
+		for _, method := range missed {
 			n := mcp.JSONRPCNotification{JSONRPC: mcp.JSONRPC_VERSION}
 			n.Method = method
 			_ = l.write(tagged(n, l.id))
@@ -149,21 +154,22 @@ type subscription struct {
 func (s *subscription) Write(b []byte) (int, error) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	n, err := s.asking.Write(b)
 	line, event := bytes.CutPrefix(b, []byte(eventHead))
-	if err != nil || !event || s.acknowledged {
-		return n, err
+	if !event || s.acknowledged {
+		return s.asking.Write(b)
 	}
-	s.acknowledged = true
+	s.acknowledged = true // what changes from here on comes by itself
+	missed := s.changes.missed([lists]int{}, time.Now().Add(-sessionLife))
+	n, err := s.asking.Write(b)
 	var ack struct {
 		Params struct {
 			Notifications mcp.SubscriptionFilter `json:"notifications"`
 		} `json:"params"`
 	}
-	if json.Unmarshal(line, &ack) != nil {
-		return n, nil
+	if err != nil || json.Unmarshal(line, &ack) != nil {
+		return n, err
 	}
-	for _, method := range wanted(ack.Params.Notifications, s.changes.missed([lists]int{}, time.Now().Add(-sessionLife))) {
+	for _, method := range wanted(ack.Params.Notifications, missed) {
 		_, err = fmt.Fprintf(s.ResponseWriter, "%s{\"jsonrpc\":\"2.0\",\"method\":%q,\"params\":{\"_meta\":{%q:%s}}}\n\n", eventHead, method, mcp.MetaKeySubscriptionID, s.id)
 	}
 	return n, err
