@@ -96,20 +96,25 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case http.MethodPost:
 		g.post(w, r)
 	case http.MethodGet:
-		id := r.Header.Get(server.HeaderKeySessionID)
-		if id != "" && !g.open(w, id) {
-			return
-		}
-		if g.take(w, g.streams) {
-			defer func() { <-g.streams }()
-			g.used(id)
-			g.next.ServeHTTP(&opening{asking: &asking{ResponseWriter: w, q: g.questions, session: id}, missed: func() []string { return g.missed(id) }}, r)
-		}
+		g.get(w, r)
 	case http.MethodDelete:
 		g.end(w, r)
 	default:
 		w.Header().Set("Allow", "GET, POST, DELETE")
 		g.refuse(w, http.StatusMethodNotAllowed, "this method is not served")
+	}
+}
+
+// get opens a session's stream.
+func (g *guard) get(w http.ResponseWriter, r *http.Request) {
+	id := r.Header.Get(server.HeaderKeySessionID)
+	switch {
+	case ofToday(r, message{}): // has no such streams
+		g.next.ServeHTTP(w, r)
+	case g.accepted(w, r, "text/event-stream") && g.sessioned(w, r, message{}) && g.open(w, id) && g.take(w, g.streams):
+		defer func() { <-g.streams }()
+		g.used(id)
+		g.next.ServeHTTP(&opening{asking: &asking{ResponseWriter: w, q: g.questions, session: id}, missed: func() []string { return g.missed(id) }}, r)
 	}
 }
 
@@ -129,7 +134,7 @@ func (g *guard) post(w http.ResponseWriter, r *http.Request) {
 		g.refuse(w, http.StatusUnsupportedMediaType, "the body is application/json")
 		return
 	}
-	if !g.take(w, g.slots) {
+	if !g.accepted(w, r, "application/json", "text/event-stream") || !g.take(w, g.slots) {
 		return
 	}
 	slots := g.slots
@@ -147,6 +152,9 @@ func (g *guard) post(w http.ResponseWriter, r *http.Request) {
 	m, err := readMessage(body)
 	if err != nil {
 		g.refuse(w, http.StatusBadRequest, "the message was refused: "+err.Error())
+		return
+	}
+	if !g.sessioned(w, r, m) {
 		return
 	}
 	g.b.stats.messages.Add(1)

@@ -134,7 +134,7 @@ func (g *guard) open(w http.ResponseWriter, id string) bool {
 // end carries out a DELETE.
 func (g *guard) end(w http.ResponseWriter, r *http.Request) {
 	id := r.Header.Get(server.HeaderKeySessionID)
-	if id != "" && !g.open(w, id) {
+	if !ofToday(r, message{}) && (!g.sessioned(w, r, message{}) || !g.open(w, id)) {
 		return
 	}
 	g.recent.drop(id)

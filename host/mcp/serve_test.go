@@ -381,6 +381,20 @@ func TestMB01toMB06Guards(t *testing.T) {
 		{"MB-06 batch", 400, "/mcp", "[" + strings.Repeat(`{"jsonrpc":"2.0","id":1,"method":"ping"},`, 99_999) + `{"jsonrpc":"2.0","id":1,"method":"ping"}]`, func(*http.Request) {}},
 		{"MB-06 keys", 400, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"ping","Method":"tools/call"}`, func(*http.Request) {}},
 		{"MB-06 params", 400, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"Read","NAME":"Write"}}`, func(*http.Request) {}},
+		{"no session", 400, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, func(*http.Request) {}},
+		{"an answer to nobody", 400, "/mcp", `{"jsonrpc":"2.0","id":1,"result":{}}`, func(*http.Request) {}},
+		{"no method", 400, "/mcp", `{"jsonrpc":"2.0"}`, func(*http.Request) {}},
+		{"takes text alone", 406, "/mcp", ping, func(r *http.Request) { r.Header.Set("Accept", "text/html, application/json;q=0") }},
+		{"takes anything", 200, "/mcp", ping, func(r *http.Request) { r.Header.Set("Accept", "text/html, */*;q=0.1") }},
+		{"takes what it does not say", 200, "/mcp", ping, func(r *http.Request) { r.Header.Del("Accept") }},
+		{"a stream without a session", 400, "/mcp", "", func(r *http.Request) { r.Method = http.MethodGet }},
+		{"a stream of JSON", 406, "/mcp", "", func(r *http.Request) { r.Method = http.MethodGet; r.Header.Set("Accept", "application/json") }},
+		{"no stream today", 405, "/mcp", "", func(r *http.Request) { r.Method = http.MethodGet; r.Header.Set("Mcp-Protocol-Version", "2026-07-28") }},
+		{"no session to end", 400, "/mcp", "", func(r *http.Request) { r.Method = http.MethodDelete }},
+		{"nothing to end today", 405, "/mcp", "", func(r *http.Request) {
+			r.Method = http.MethodDelete
+			r.Header.Set("Mcp-Protocol-Version", "2026-07-28")
+		}},
 		{"a session nobody gave", 404, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, func(r *http.Request) { r.Header.Set("Mcp-Session-Id", "forged") }},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -48,8 +48,11 @@ func readMessage(b []byte) (m message, err error) {
 	if b[0] != '{' {
 		return m, errors.New("a message is an object")
 	}
+	answer := false
 	err = checked(b, func(key string, value json.RawMessage) error {
 		switch key {
+		case "result", "error":
+			answer = true
 		case "id":
 			if value[0] == '{' || value[0] == '[' || value[0] == 't' || value[0] == 'f' {
 				return errors.New("an id is a string or a number")
@@ -67,6 +70,9 @@ func readMessage(b []byte) (m message, err error) {
 		}
 		return nil
 	})
+	if err == nil && m.method == "" && m.id == nil && !answer {
+		return m, errors.New("a message has a method, or answers one")
+	}
 	if err != nil || len(m.params) == 0 || m.params[0] != '{' {
 		return m, err
 	}
