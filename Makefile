@@ -11,10 +11,10 @@ demo: build ## build everything and show the main job, without a key
 	./$(BIN) demo
 
 test: plugins ## all tests: unit, command line, Wasm guests built from source
-	$(GO) test -timeout 30m ./...
+	umask 022; $(GO) test -timeout 30m ./... # what a group may write to is refused as a cache of code
 
 race: plugins ## the packages with shared state, under the race detector
-	$(GO) test -race -timeout 60m ./host/... ./builtins/... ./skillhub/... ./internal/term/...
+	umask 022; $(GO) test -race -timeout 60m ./host/... ./builtins/... ./skillhub/... ./internal/term/...
 
 build: plugins javascript ## bin/elfhost
 	$(GO) build -ldflags '$(LDFLAGS)' -trimpath -o $(BIN) ./cmd/elfhost
